@@ -1,0 +1,400 @@
+"""Compare felrec with the authors' implementation: the same weights, the same events, every number.
+
+    git clone https://github.com/kweimann/FELRec CHECKOUT
+    python benchmarks/parity.py CHECKOUT [--data LOG]
+
+Their code is imported from CHECKOUT and never copied. One set of random weights, queues and caches goes into
+both models at the paper's sizes, without dropout; then both meet the same events through their own data path.
+Prints one row per comparison; exits with 1 if a difference has no reason listed here. See docs/parity.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, Subset
+
+from felrec.config import FELRecSettings, TrainingSettings
+from felrec.data.events import Events
+from felrec.evaluation.metrics import event_metrics, negative_columns, ranks, sampled_ranks
+from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
+from felrec.model.felrec import FELRec
+from felrec.model.objectives import Contrast
+from felrec.training.schedule import learning_rate
+
+TOLERANCE = 1e-4
+BATCH = 128  # divides the queue, which theirs needs, and is small enough for torch to write duplicates in order
+FROZEN, TRAINED, EVALUATED = 4, 3, 3  # batches compared before, during and after three steps of SGD
+EVENTS = BATCH * (FROZEN + TRAINED + EVALUATED)
+LENGTHS = (0, 1, 63, 64, 65)  # histories at both ends of the window get rows of their own
+
+Start = Literal["empty caches", "random caches"]
+Tensors = dict[str, Tensor]
+
+HALF_TIES = "half ties: theirs depends on the order argsort gives equal scores"
+NO_DROPPED_EVENTS = "no dropped events: theirs drops the first train % batch events when a queue is used"
+UNMEASURED = (
+    "ring queue: ours takes any batch and queue size; theirs asserts that the batch divides the queue",
+    "no flipped direction: theirs ranks ascending if validation says so; a live service cannot know",
+    "sampled negatives never hit the target; theirs may draw it, which counts as a tie with itself",
+    "-NN looks at all users but the one asking; theirs at 16,384 sampled ones outside the batch",
+    "dropout masks are drawn differently, so that a run can be resumed exactly; compared here with dropout 0",
+    "duplicate rows in one cache write: ours keeps the last event explicitly; theirs leaves it to torch",
+    "validation and the state before test follow protocol `online`; theirs observes, then scores throughout",
+)
+
+
+@dataclass
+class Table:
+    """The largest difference of each comparison, and the largest value, which says if the tolerance bites."""
+
+    difference: dict[str, float] = field(default_factory=dict)
+    largest: dict[str, float] = field(default_factory=dict)
+    reason: dict[str, str] = field(default_factory=dict)
+
+    def compare(self, what: str, ours: Any, theirs: Any, reason: str = "") -> None:
+        """Take one more pair of values into the row `what`; other shapes and NaN differ without limit."""
+        a, b = torch.as_tensor(ours).detach().double(), torch.as_tensor(theirs).detach().double()
+        difference = float((a - b).abs().max()) if a.shape == b.shape else np.inf
+        difference = np.inf if np.isnan(difference) else difference
+        self.difference[what] = max(difference, self.difference.get(what, 0.0))
+        self.largest[what] = max(float(b.abs().max()), self.largest.get(what, 0.0))
+        self.reason[what] = reason
+
+    def report(self) -> bool:
+        """Print all rows and the deviations without a number; true if nothing is unexplained."""
+        print(f"{'comparison':<48} {'difference':>10} {'of at most':>10} {'tolerance':>9}  verdict")
+        for what, difference in self.difference.items():
+            print(f"{what:<48} {difference:10.1e} {self.largest[what]:10.1e} {TOLERANCE:9.0e}  {self._verdict(what)}")
+        print("\nDeliberate deviations that have no row:")
+        for line in UNMEASURED:
+            print(f"  {line}")
+        return all(d <= TOLERANCE or self.reason[what] for what, d in self.difference.items())
+
+    def _verdict(self, what: str) -> str:
+        if self.difference[what] <= TOLERANCE:
+            return "agrees"
+        return f"DEVIATES ({self.reason[what] or 'undocumented'})"
+
+
+@dataclass(frozen=True)
+class Authors:
+    """The modules of the authors' checkout."""
+
+    felrec: Any
+    sasrec: Any
+    gru4rec: Any
+    reclib: Any
+
+    @classmethod
+    def load(cls, checkout: Path) -> Authors:
+        """Import them, leaving no bytecode in the checkout."""
+        sys.dont_write_bytecode = True
+        sys.path.insert(0, str(checkout))
+        names = ("trainer.FELRec", "trainer.SASRec", "trainer.GRU4Rec", "reclib")
+        return cls(*(import_module(name) for name in names))
+
+    def sessions(self, events: Events) -> Any:
+        """Their dataset of the same events; ids start at 1 because 0 is their padding."""
+        frame = pd.DataFrame({"user": events.users + 1, "item": events.items + 1})
+        sides = [
+            self.sasrec.BidirectionalMaskedSessionDataset(
+                self.gru4rec.SessionDataset(frame, session_len=64, user_col=owner, item_col=other)
+            )
+            for owner, other in (("user", "item"), ("item", "user"))
+        ]
+        return self.felrec.SessionDataset(*sides)
+
+
+@dataclass
+class Pair:
+    """Both models, and what their encoders last returned for (users, items), one vector per event."""
+
+    name: str
+    ours: FELRec
+    theirs: Any
+    their_step: Any
+    our_vectors: list[Tensor] = field(default_factory=list)
+    their_vectors: list[Tensor] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ours.objective.register_forward_pre_hook(lambda _, vectors: self.our_vectors.extend(vectors))
+        self.theirs.encoder.register_forward_hook(lambda _, __, vectors: self.their_vectors.append(vectors))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare felrec with the authors' implementation.")
+    parser.add_argument("checkout", type=Path, help="a clone of github.com/kweimann/FELRec")
+    parser.add_argument("--data", type=Path, metavar="LOG", help="Parquet or CSV with user, item, timestamp")
+    arguments = parser.parse_args()
+    authors, table = Authors.load(arguments.checkout), Table()
+    events = read_events(arguments.data) if arguments.data else random_events()
+    longest = (int(history_lengths(side).max()) for side in (events.users, events.items))
+    print(
+        "{} events in batches of {}; histories up to {} (users) and {} (items)\n".format(len(events), BATCH, *longest)
+    )
+    starts: tuple[Start, ...] = ("empty caches", "random caches")
+    for variant in ("q", "p"):
+        for start in starts:
+            pair = same_weights(authors, variant, events, start, table)
+            compare_frozen(pair, authors, events, table)
+            compare_training(pair, authors, events, table)
+            compare_scores(pair, authors, events, table)
+    compare_metrics(authors, table)
+    compare_schedule(authors, table)
+    compare_split(authors, table)
+    return 0 if table.report() else 1
+
+
+# The events
+
+
+def random_events() -> Events:
+    """A few users and items have most of the events, so that histories of every length up to the window occur."""
+    rng = np.random.default_rng(0)
+    share = 1 / np.arange(1, 61)
+    users, items = (rng.choice(60, EVENTS, p=share / share.sum()) for _ in range(2))
+    return numbered(users, items)
+
+
+def read_events(path: Path) -> Events:
+    """The oldest events of a log."""
+    frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    frame = frame.sort_values("timestamp", kind="stable").head(EVENTS)
+    if len(frame) < EVENTS:
+        raise SystemExit(f"{path} has {len(frame)} events; {EVENTS} are needed")
+    return numbered(frame["user"].to_numpy(), frame["item"].to_numpy())
+
+
+def numbered(users: NDArray[Any], items: NDArray[Any]) -> Events:
+    rows = (np.unique(ids, return_inverse=True)[1] for ids in (users, items))
+    return Events.of(*rows, np.arange(len(users)))
+
+
+def history_lengths(owners: NDArray[np.int32]) -> NDArray[np.int64]:
+    """How many earlier events the owner of each event has."""
+    lengths: NDArray[np.int64] = pd.Series(owners).groupby(owners).cumcount().to_numpy()
+    return lengths
+
+
+def batches(authors: Authors, events: Events, first: int, count: int) -> Iterator[tuple[int, Events, Any]]:
+    """Where each batch begins, the batch as ours and as theirs."""
+    start, stop = first * BATCH, (first + count) * BATCH
+    loader = DataLoader(Subset(authors.sessions(events), range(start, stop)), batch_size=BATCH)
+    for begin, (_, session) in zip(range(start, stop, BATCH), loader, strict=True):
+        yield begin, events[begin : begin + BATCH], session
+
+
+# One set of weights in two models
+
+
+def same_weights(authors: Authors, variant: Any, events: Events, start: Start, table: Table) -> Pair:
+    """Two models that share every random number; the queues are about to wrap."""
+    torch.manual_seed(0)
+    encoder = authors.felrec.Encoder(num_layers=3, num_heads=4, d_model=128, d_ff=256, dropout=0.0)
+    kind = authors.felrec.FELRecQ if variant == "q" else authors.felrec.FELRecP
+    users, items = int(events.users.max()) + 1, int(events.items.max()) + 1
+    theirs = kind(encoder=encoder, num_users=users + 1, num_items=items + 1)
+    ours = FELRec(FELRecSettings(dropout=0.0), variant)
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter += 0.05 * torch.randn_like(parameter)  # norms and biases must not be trivial either
+        if start == "random caches":
+            theirs.user_embeddings[1:].normal_()
+            theirs.item_embeddings[1:].normal_()
+    ours.load_weights(in_our_names(theirs.state_dict()))
+    ours.user_cache.restore(theirs.user_embeddings[1:].clone())
+    ours.item_cache.restore(theirs.item_embeddings[1:].clone())
+    if isinstance(ours.objective, Contrast):
+        theirs.queue_ptr[0] = theirs.K - 2 * BATCH
+        for side in ("user", "item"):
+            queue = getattr(ours.objective, f"{side}_queue")
+            queue.keys, queue.next = getattr(theirs, f"{side}_queue").clone(), int(theirs.queue_ptr)
+    name = f"FELRec-{variant.upper()}"
+    sizes = [sum(parameter.numel() for parameter in model.parameters()) for model in (ours, theirs)]
+    table.compare(f"{name}: number of parameters", *map(float, sizes))
+    codes = theirs.encoder.positional(torch.zeros(1, 64, 128))[0]
+    table.compare("positional codes, oldest to newest", ours.encoder.positions, codes)
+    ours.encoder.positions.copy_(codes)  # if they differ the row above says so, and the others compare the rest
+    step = authors.felrec.train_step_Q() if variant == "q" else authors.felrec.train_step_P()
+    return Pair(name, ours.train(), theirs.train(), step)
+
+
+def in_our_names(theirs: Tensors) -> Tensors:
+    """Their weights or gradients under our names; buffers that are not weights are left out."""
+    ours = {}
+    for name, tensor in theirs.items():
+        if name.startswith(("user_projection", "user_prediction", "item_projection", "item_prediction")):
+            ours[f"objective.{name.replace('prediction', 'predictor')}"] = tensor
+        elif name.startswith("encoder.") and "W_k" not in name and "W_v" not in name and "positional" not in name:
+            ours[renamed(name)] = tensor
+    for name in [name for name in theirs if "W_q" in name]:
+        fused = [theirs[name.replace("W_q", f"W_{part}")] for part in "qkv"]
+        ours[renamed(name)] = torch.cat(fused)
+    tokens = {ITEM_SEQUENCE: theirs["item_token"], USER_SEQUENCE: theirs["user_token"]}
+    ours["encoder.types"] = torch.cat([tokens[kind][0] for kind in sorted(tokens)])
+    return ours
+
+
+def renamed(name: str) -> str:
+    """One name within the encoder, theirs to ours."""
+    for theirs, ours in (
+        ("encoder.norm", "encoder.input_norm"),
+        ("encoder.fc", "encoder.output"),
+        ("layers", "blocks"),
+        ("mha.W_q", "attention.query_key_value"),
+        ("mha.W_o", "attention.output"),
+        ("mha_sublayer.norm", "attention_norm"),
+        ("ffn.W_1", "expand"),
+        ("ffn.W_2", "contract"),
+        ("ffn_sublayer.norm", "feed_forward_norm"),
+    ):
+        name = name.replace(theirs, ours)
+    return name
+
+
+# Vectors, losses, gradients, queues, weights
+
+
+def compare_frozen(pair: Pair, authors: Authors, events: Events, table: Table) -> None:
+    """Batches with the weights held still: what each event is encoded to, the loss, its gradient, the caches."""
+    lengths = [history_lengths(side) for side in (events.users, events.items)]
+    for begin, batch, session in batches(authors, events, 0, FROZEN):
+        pair.our_vectors.clear()
+        pair.their_vectors.clear()
+        losses = pair.ours.loss(batch), pair.their_step(pair.theirs, session)
+        for length, ours, theirs in zip(lengths, pair.our_vectors, pair.their_vectors, strict=True):
+            compare_vectors(length[begin : begin + BATCH], ours, theirs, table)
+        compare_state(pair, table)
+        table.compare(f"{pair.name}: loss", *losses)
+        for loss, model in zip(losses, (pair.ours, pair.theirs), strict=True):
+            model.zero_grad()
+            loss.backward()
+        theirs = in_our_names({name: weight.grad for name, weight in pair.theirs.named_parameters()})
+        for name, weight in pair.ours.named_parameters():
+            table.compare(f"{pair.name}: gradient, {part_of(name)}", weight.grad, theirs.pop(name))
+        assert not theirs, f"no counterpart for {list(theirs)}"
+
+
+def compare_vectors(lengths: NDArray[np.int64], ours: Tensor, theirs: Tensor, table: Table) -> None:
+    """Rows by the length of the history, which `lengths` (B,) holds."""
+    for length in (*LENGTHS, None):
+        chosen = ~np.isin(lengths, LENGTHS) if length is None else lengths == length
+        if chosen.any():
+            what = "of any other length" if length is None else f"of {length}"
+            table.compare(f"encoded vectors, history {what}", ours[chosen], theirs[chosen])
+
+
+def compare_state(pair: Pair, table: Table) -> None:
+    """Caches, queues and the pointer into them."""
+    table.compare("user cache after each batch", pair.ours.user_cache.snapshot(), pair.theirs.user_embeddings[1:])
+    table.compare("item cache after each batch", pair.ours.item_cache.snapshot(), pair.theirs.item_embeddings[1:])
+    if isinstance(pair.ours.objective, Contrast):
+        for side in ("user", "item"):
+            queue = getattr(pair.ours.objective, f"{side}_queue")
+            table.compare(
+                f"{pair.name}: {side} queue after each batch", queue.keys, getattr(pair.theirs, f"{side}_queue")
+            )
+            table.compare(
+                f"{pair.name}: queue pointer after each batch", float(queue.next), float(pair.theirs.queue_ptr)
+            )
+
+
+def part_of(name: str) -> str:
+    """The part of the model that a parameter belongs to."""
+    if name.startswith("encoder.blocks"):
+        return "attention" if "attention" in name else "feed-forward"
+    return name.split(".")[1].replace("_", " ")
+
+
+def compare_training(pair: Pair, authors: Authors, events: Events, table: Table) -> None:
+    """Three steps of SGD with clipped gradients: their loop, and the steps of felrec.training.trainer."""
+    before, settings = pair.ours.weights(), TrainingSettings()
+    optimisers = [
+        torch.optim.SGD(model.parameters(), settings.lr, settings.momentum) for model in (pair.ours, pair.theirs)
+    ]
+    both = list(batches(authors, events, FROZEN, TRAINED))
+    for _, batch, _ in both:
+        loss = pair.ours.loss(batch)
+        optimisers[0].zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_value_(pair.ours.parameters(), settings.clip)
+        optimisers[0].step()
+    authors.reclib.optim.train_epoch(
+        pair.theirs, optimisers[1], pair.their_step, [(None, session) for _, _, session in both]
+    )
+    compare_state(pair, table)
+    after, theirs = pair.ours.weights(), in_our_names(pair.theirs.state_dict())
+    for name, start in before.items():
+        what = "batch statistics" if "running" in name or "num_batches" in name else "weights"
+        table.compare(f"{pair.name}: change of {what} in three steps", after[name] - start, theirs[name] - start)
+
+
+# Scores, metrics, schedule, split
+
+
+@torch.no_grad()
+def compare_scores(pair: Pair, authors: Authors, events: Events, table: Table) -> None:
+    """Protocol `paper` on the events that follow training."""
+    pair.theirs.eval()
+    seen = events.items[: (FROZEN + TRAINED) * BATCH]
+    existing = authors.felrec.create_mask(np.unique(seen).astype(np.int64) + 1, size=pair.theirs.num_items)
+    their_step = authors.felrec.eval_step(existing)
+    for begin, batch, session in batches(authors, events, FROZEN + TRAINED, EVALUATED):
+        theirs, _ = their_step(pair.theirs, session)
+        ours = pair.ours.observe_then_score(batch, np.unique(events.items[: begin + BATCH]))
+        table.compare(f"{pair.name}: scores, protocol paper", ours, theirs)
+        compare_state(pair, table)
+
+
+def compare_metrics(authors: Authors, table: Table) -> None:
+    """On scores without ties, and on scores that are rounded so that most tie."""
+    generator, theirs = torch.Generator().manual_seed(0), authors.reclib.metrics
+    scores = torch.stack([torch.randperm(500, generator=generator) for _ in range(1000)]).float()
+    targets, index = torch.randint(500, (1000,), generator=generator), np.arange(1000)
+    for kind, values, reason in (("no ties", scores, ""), ("ties", (scores / 50).floor(), HALF_TIES)):
+        sampled = sampled_ranks(values, targets, index, seed=0)
+        ours = event_metrics(*ranks(values, targets), sampled, np.zeros(1000, dtype=bool))
+        columns = torch.from_numpy(negative_columns(index, 500, seed=0))
+        columns = torch.cat([targets[:, None], columns + (columns >= targets[:, None])], dim=1)
+        same_negatives = values.gather(1, columns), torch.zeros_like(targets)
+        for name, value in (
+            ("rank", theirs.normalized_rank(values, targets)),
+            ("hr@10", theirs.HR(values, targets, k=10)),
+            ("ndcg@10", theirs.NDCG(values, targets, k=10)),
+            ("mrr", theirs.reciprocal_rank(values, targets)),
+            ("hr@10_sampled", theirs.HR(*same_negatives, k=10)),
+        ):
+            table.compare(f"metric {name}, {kind}", ours[name], value, reason)
+
+
+def compare_schedule(authors: Authors, table: Table) -> None:
+    """The learning rate of each of 100 epochs."""
+    settings = TrainingSettings()
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], settings.lr)
+    schedule = authors.reclib.optim.CosineLRSchedule(optimiser, steps=100, warmup_steps=10, eta_min=1e-7)
+    for epoch in range(100):
+        schedule.step()
+        ours, theirs = learning_rate(settings, epoch, 0, 50), optimiser.param_groups[0]["lr"]
+        table.compare("learning rate / highest, 100 epochs", ours / settings.lr, theirs / settings.lr)
+
+
+def compare_split(authors: Authors, table: Table) -> None:
+    """How many events of 100,000 are trained on."""
+    theirs, _, _ = authors.reclib.utils.data.split(pd.DataFrame(index=range(100_000)), 0.1, 0.1, divisible_by=1024)
+    table.compare("events trained on, of 100,000", 80_000.0, float(len(theirs)), NO_DROPPED_EVENTS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Which column holds the user, which the item, which the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from felrec.errors import DataError
+
+# Most telling name first: a table with both `user_id` and `user` keeps names in the latter.
+_USUAL_NAMES = {
+    "user": "userid user uid visitorid customerid customer memberid member accountid reviewerid householdid "
+    "clientid viewerid personid username sessionid",
+    "item": "itemid item iid movieid movie productid product asin articleid article clickarticleid newsid contentid "
+    "documentid trackid songid artistid bookid isbn videoid gameid businessid listingid streamerid streamer sku",
+    "time": "timestamp ts time datetime date unixtime unixreviewtime eventtime eventtimestamp clicktimestamp "
+    "createdat starttime timestart",
+}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the three columns of a log."""
+
+    user: str
+    item: str
+    time: str
+
+    def names(self) -> list[str]:
+        """User, item, time."""
+        return [self.user, self.item, self.time]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Columns that the caller named; None where the usual names decide."""
+
+    user: str | None = None
+    item: str | None = None
+    time: str | None = None
+
+    def find(self, present: Sequence[str], source: str) -> Columns:
+        """Choose among the columns present.
+
+        >>> Wanted(item="Film").find(["userId", "Film", "rating", "timestamp:float"], "ratings.csv")
+        Columns(user='userId', item='Film', time='timestamp:float')
+        """
+        found = [_find(role, getattr(self, role), present, source) for role in _USUAL_NAMES]
+        if len(set(found)) < len(found):
+            raise DataError(f"{source}: user, item and time must be three columns, not {', '.join(found)}")
+        return Columns(*found)
+
+
+def _find(role: str, wanted: str | None, present: Sequence[str], source: str) -> str:
+    if wanted in present:
+        return str(wanted)
+    if wanted is None:
+        plain = {_plain(name): name for name in reversed(present)}
+        usual = (plain[name] for name in _USUAL_NAMES[role].split() if name in plain)
+        if name := next(usual, None):
+            return name
+    missing = f"no column '{wanted}'" if wanted else f"no column of {role}s"
+    shown = ", ".join(name or "''" for name in present[:12]) + (", …" if len(present) > 12 else "")
+    raise DataError(f"{source}: {missing} among {shown!r}; name it with --{role}-col")
+
+
+def _plain(name: str) -> str:
+    """`User_ID` and RecBole's `user_id:token` are both `userid`."""
+    return "".join(filter(str.isalnum, name.split(":")[0].lower()))

@@ -1,0 +1,149 @@
+"""The last N counterparts of every user or item: what the encoder reads.
+
+One object serves training, evaluation and the live service: a ring of `length` slots per owner,
+filled by `append` and read by `recent`. Within a block of events the exact history of each event also
+holds the owner's earlier events of the same block; they are passed as `pending` instead of being
+appended first, so that reading never changes anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import Rows
+
+EMPTY = np.int32(-1)  # the row of "nobody": read from a cache it is the zero vector
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Ragged lists: list i is `values[starts[i]:stops[i]]`. Lists may overlap, which keeps a block linear.
+
+    >>> pending = Pending.within_block(np.array([7, 8, 7, 7]), np.array([1, 2, 3, 4]))
+    >>> [pending.values[a:b].tolist() for a, b in zip(pending.starts, pending.stops)]
+    [[], [], [1], [1, 3]]
+    """
+
+    values: Rows  # (M,)
+    starts: NDArray[np.int64]  # (B,)
+    stops: NDArray[np.int64]  # (B,)
+
+    @classmethod
+    def none(cls, count: int) -> Pending:
+        """`count` empty lists."""
+        zeros = np.zeros(count, dtype=np.int64)
+        return cls(np.empty(0, dtype=np.int32), zeros, zeros)
+
+    @classmethod
+    def of(cls, lists: list[list[int]]) -> Pending:
+        """From a list of lists."""
+        stops = np.cumsum([len(one) for one in lists], dtype=np.int64)
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), stops])[:-1]
+        return cls(np.asarray([row for one in lists for row in one], dtype=np.int32), starts, stops)
+
+    @classmethod
+    def within_block(cls, owners: NDArray[np.integer], others: NDArray[np.integer]) -> Pending:
+        """For each event of a block, the counterparts of its owner's earlier events of that block."""
+        order = np.argsort(owners, kind="stable")
+        ordered = owners[order]
+        first = np.searchsorted(ordered, ordered)  # where each owner's run begins
+        starts = np.empty(len(owners), dtype=np.int64)
+        stops = np.empty(len(owners), dtype=np.int64)
+        starts[order] = first
+        stops[order] = np.arange(len(owners))
+        return cls(np.asarray(others, dtype=np.int32)[order], starts, stops)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: slice | NDArray[np.integer]) -> Pending:
+        return Pending(self.values, self.starts[index], self.stops[index])
+
+
+class Histories:
+    """The most recent counterparts of each owner, at most `length` of them.
+
+    >>> histories = Histories(3)
+    >>> histories.append(np.array([0, 1, 0]), np.array([5, 6, 7]))
+    >>> rows, mask = histories.recent(np.array([0, 1, 9]))
+    >>> rows.tolist()
+    [[-1, 5, 7], [-1, -1, 6], [-1, -1, -1]]
+    """
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self._ring = np.full((0, length), EMPTY, dtype=np.int32)
+        self._count = np.zeros(0, dtype=np.int64)
+
+    @property
+    def owners(self) -> int:
+        """How many owners have a ring (the highest row seen plus one)."""
+        return len(self._count)
+
+    def counts(self, owners: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Number of events of each owner so far, without the limit of `length`."""
+        known = owners < len(self._count)
+        counts = np.zeros(len(owners), dtype=np.int64)
+        counts[known] = self._count[owners[known]]
+        return counts
+
+    def grow(self, owners: int) -> None:
+        """Make room for rows below `owners`, by doubling so that growth stays cheap."""
+        missing = owners - len(self._count)
+        if missing <= 0:
+            return
+        if owners > len(self._ring):
+            ring = np.full((max(owners, 2 * len(self._ring)), self.length), EMPTY, dtype=np.int32)
+            ring[: len(self._ring)] = self._ring
+            self._ring = ring
+        self._count = np.concatenate([self._count, np.zeros(missing, dtype=np.int64)])
+
+    def append(self, owners: NDArray[np.integer], others: NDArray[np.integer]) -> None:
+        """Append events in time order: `others[i]` becomes the newest counterpart of `owners[i]`."""
+        if len(owners) == 0:
+            return
+        self.grow(int(owners.max()) + 1)
+        order = np.argsort(owners, kind="stable")
+        ordered = owners[order]
+        nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)  # 0, 1, 2, … within each owner
+        total = np.searchsorted(ordered, ordered, side="right") - np.searchsorted(ordered, ordered)
+        survives = nth >= total - self.length  # older ones would be overwritten by the same call
+        slot = (self._count[ordered] + nth) % self.length
+        self._ring[ordered[survives], slot[survives]] = others[order][survives]
+        np.add.at(self._count, owners, 1)
+
+    def recent(self, owners: NDArray[np.integer], pending: Pending | None = None) -> tuple[Rows, NDArray[np.bool_]]:
+        """Rows (B, N), oldest first and padded on the left with -1, and the mask (B, N) of real entries."""
+        back = np.arange(self.length - 1, -1, -1)  # (N,) how many steps before now: N-1 … 0
+        waiting = np.zeros((len(owners), 1), dtype=np.int64)
+        if pending is not None:
+            waiting = (pending.stops - pending.starts)[:, None]
+        stored = self.counts(owners)[:, None]
+        age = back - waiting  # (B, N) steps before the newest stored entry; negative: still pending
+        mask = age < stored
+        rows = np.full((len(owners), self.length), EMPTY, dtype=np.int32)
+        from_ring = mask & (age >= 0) & (age < self.length)
+        owner, _ = np.nonzero(from_ring)
+        rows[from_ring] = self._ring[owners[owner], ((stored - 1 - age) % self.length)[from_ring]]
+        if pending is not None and len(pending.values):
+            from_pending = age < 0
+            at = (pending.stops[:, None] - 1 - back)[from_pending]
+            rows[from_pending] = pending.values[at]
+        return rows, mask
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._ring = np.full((0, self.length), EMPTY, dtype=np.int32)
+        self._count = np.zeros(0, dtype=np.int64)
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """A copy of the rings and counts."""
+        return {"ring": self._ring[: len(self._count)].copy(), "count": self._count.copy()}
+
+    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
+        """Put back what `state` returned."""
+        self._ring = np.array(state["ring"], dtype=np.int32).reshape(-1, self.length)
+        self._count = np.array(state["count"], dtype=np.int64)

@@ -1,0 +1,167 @@
+"""The interaction log: who took what when, sorted by time, with dense rows for ids."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from felrec.data.columns import Wanted
+from felrec.data.events import Events, Rows, Times
+from felrec.data.identifiers import read_ids
+from felrec.data.numbering import by_first_appearance, encode, time_order
+from felrec.data.timestamps import read_times
+from felrec.data.vocabulary import Vocabulary
+from felrec.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class InteractionLog:
+    """Events in time order (ties keep the order of the source), and what their rows mean.
+
+    Users and items are numbered by first appearance in that order: the ones seen before any point are a prefix.
+
+    >>> frame = pl.DataFrame({"user": ["b", "a"], "item": [7, 8], "timestamp": [20, 10]})
+    >>> log = InteractionLog.from_frame(frame)
+    >>> log.user_ids.ids(log.users), log.item_ids.ids(log.items), log.times.tolist()
+    (['a', 'b'], [8, 7], [10.0, 20.0])
+    """
+
+    events: Events
+    user_ids: Vocabulary
+    item_ids: Vocabulary
+
+    @property
+    def users(self) -> Rows:
+        """Rows of the users, (B,)."""
+        return self.events.users
+
+    @property
+    def items(self) -> Rows:
+        """Rows of the items, (B,)."""
+        return self.events.items
+
+    @property
+    def times(self) -> Times:
+        """Seconds since 1970, (B,)."""
+        return self.events.times
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.item_ids)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __getitem__(self, window: slice) -> Events:
+        return self.events[window]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the columns and the ids: equal on every machine for equal logs."""
+        digest = hashlib.sha256()
+        for column, kind in ((self.users, "<i4"), (self.items, "<i4"), (self.times, "<f8")):
+            digest.update(np.ascontiguousarray(column, dtype=kind).data)
+        for ids in (self.user_ids.series, self.item_ids.series):
+            _digest_ids(digest, ids)
+        return digest.hexdigest()
+
+    def sample(self, n: int, seed: int) -> InteractionLog:
+        """Draw a uniform sample of `n` events without replacement, in time order, numbered anew.
+
+        >>> frame = pl.DataFrame({"user": [1, 2, 3, 4], "item": [5, 6, 7, 8], "timestamp": [0, 1, 2, 3]})
+        >>> len(InteractionLog.from_frame(frame).sample(2, seed=0))
+        2
+        """
+        if not 0 < n <= len(self):
+            raise DataError(f"cannot sample {n} events of a log of {len(self)}; ask for 1 to {len(self)}")
+        kept = np.sort(np.random.default_rng(seed).choice(len(self), n, replace=False, shuffle=False))
+        users, old_users = by_first_appearance(self.users[kept], self.n_users)
+        items, old_items = by_first_appearance(self.items[kept], self.n_items)
+        return InteractionLog(
+            Events(users, items, self.times[kept]),
+            Vocabulary(self.user_ids.series.gather(old_users)),
+            Vocabulary(self.item_ids.series.gather(old_items)),
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user_col: str | None = None,
+        item_col: str | None = None,
+        time_col: str | None = None,
+        time_unit: str = "auto",
+        source: str = "frame",
+    ) -> InteractionLog:
+        """Build from a polars or pandas frame or a pyarrow table; columns are found by their usual names.
+
+        Rows of errors count from 1 in the frame's own order.
+        """
+        wanted = Wanted(user_col, item_col, time_col)
+        return log_of(as_polars(frame, wanted, source), wanted, time_unit, source)
+
+
+def log_of(
+    frame: pl.DataFrame, wanted: Wanted, time_unit: str, source: str, *, parse_ids: bool = False
+) -> InteractionLog:
+    """Check, sort and number the events of a frame."""
+    if not frame.height:
+        raise DataError(f"{source}: there are no events; give a log with at least one row of data")
+    columns = wanted.find(frame.columns, source)
+    users = encode(read_ids(frame[columns.user], "user", source, parse=parse_ids))
+    items = encode(read_ids(frame[columns.item], "item", source, parse=parse_ids))
+    ticks = read_times(frame[columns.time], time_unit, source)
+    for (_, values), role in ((users, "user"), (items, "item")):
+        if len(values) < 2:
+            raise DataError(f"{source}: all events are of one {role}, so there is nothing to learn; check --{role}-col")
+    order = time_order(ticks.values)
+    user_rows, user_ids = _numbered(*users, order)
+    item_rows, item_ids = _numbered(*items, order)
+    return InteractionLog(Events(user_rows, item_rows, ticks.seconds()[order]), user_ids, item_ids)
+
+
+def _numbered(codes: Rows, values: pl.Series, order: Rows | Any) -> tuple[Rows, Vocabulary]:
+    rows, old = by_first_appearance(codes[order], len(values))
+    return rows, Vocabulary(values.gather(old))
+
+
+def as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
+    """Take the three columns of any kind of frame; pandas and pyarrow are only imported by whoever made the frame."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    library = type(frame).__module__.split(".")[0]
+    if library not in ("pandas", "pyarrow"):
+        raise DataError(f"{source}: {type(frame).__name__} is no frame; give polars, pandas or pyarrow, or a path")
+    names = list(map(str, frame.columns if library == "pandas" else frame.column_names))
+    columns = wanted.find(names, source)
+    try:
+        if library == "pandas":
+            return pl.from_pandas(frame[columns.names()])
+        return pl.DataFrame(pl.from_arrow(frame.select(columns.names())))
+    except (ImportError, TypeError, ValueError, KeyError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise DataError(f"{source}: cannot read the {library} frame ({reason}); use one type per column") from error
+
+
+def _digest_ids(digest: hashlib._Hash, ids: pl.Series) -> None:
+    """Lengths and bytes, so that ["ab", "c"] and ["a", "bc"] differ."""
+    digest.update(f"{ids.dtype}:{len(ids)};".encode())
+    if ids.dtype == pl.Int64:
+        digest.update(np.ascontiguousarray(ids.to_numpy(), dtype="<i8").data)
+        return
+    digest.update(ids.str.len_bytes().to_numpy().astype("<u4").data)
+    digest.update("".join(ids.to_list()).encode())

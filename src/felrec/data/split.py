@@ -1,0 +1,88 @@
+"""Cut a log by time into train, validation and test, and say which test events are cold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from felrec.data.events import Events
+from felrec.data.log import InteractionLog
+from felrec.errors import DataError
+
+PARTITIONS = ("observed", "new_users", "new_items")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A log and the two places where it is cut."""
+
+    log: InteractionLog
+    train_end: int
+    validation_end: int
+
+    @property
+    def train(self) -> Events:
+        """Events before the first cut."""
+        return self.log[: self.train_end]
+
+    @property
+    def validation(self) -> Events:
+        """Events between the cuts."""
+        return self.log[self.train_end : self.validation_end]
+
+    @property
+    def test(self) -> Events:
+        """Events after the second cut."""
+        return self.log[self.validation_end :]
+
+    def bounds(self, part: Literal["validation", "test"]) -> tuple[int, int]:
+        """Where a part starts and stops."""
+        return (self.train_end, self.validation_end) if part == "validation" else (self.validation_end, len(self.log))
+
+    def partition(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Give the partition of each event from `start` to `stop`, as codes into `PARTITIONS`.
+
+        As in the paper: `new_items` if the item is not in the train part, whoever the user; else `new_users` if the
+        user is not; else `observed`. Rows are numbered by first appearance, so those of train are a prefix.
+        """
+        window = self.log[start:stop]
+        new_user = window.users > self.train.users.max()
+        new_item = window.items > self.train.items.max()
+        return np.where(new_item, 2, np.where(new_user, 1, 0)).astype(np.uint8)
+
+    def repeat_share(self) -> float:
+        """Share of validation events whose user had taken the item before."""
+        return float(repeats(self.log, self.validation_end)[self.train_end :].mean())
+
+
+def split(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -> Split:
+    """Cut by index, each part the whole number of events below its share; train takes the rest.
+
+    >>> frame = pl.DataFrame({"user": [1, 2] * 10, "item": [3, 4] * 10, "timestamp": range(20)})
+    >>> parts = split(InteractionLog.from_frame(frame))
+    >>> len(parts.train), len(parts.validation), len(parts.test)
+    (16, 2, 2)
+    """
+    n = len(log)
+    sizes = int(validation * n), int(test * n)
+    train = n - sum(sizes)
+    if min(train, *sizes) < 1:
+        raise DataError(
+            f"a log of {n} events is too short to split ({train} train, {sizes[0]} validation, {sizes[1]} test);"
+            " give at least 10 events, or other shares"
+        )
+    return Split(log, train, train + sizes[0])
+
+
+split_log = split
+
+
+def repeats(log: InteractionLog, stop: int | None = None) -> NDArray[np.bool_]:
+    """For each event before `stop`, whether its user had taken its item earlier."""
+    window = log[:stop]
+    pairs = window.users.astype(np.int64) * log.n_items + window.items
+    return ~pl.Series(pairs).is_first_distinct().to_numpy()

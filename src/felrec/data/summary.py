@@ -1,0 +1,49 @@
+"""What a log looks like, in a few numbers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from felrec.data.events import Rows
+from felrec.data.log import InteractionLog
+from felrec.data.split import PARTITIONS, repeats, split
+
+
+def inspect(log: InteractionLog) -> dict[str, Any]:
+    """Sizes, span, history lengths, shares of repeats and ties, and of each partition in the test part.
+
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"user": [1, 2] * 10, "item": [3, 4] * 10, "timestamp": range(20)})
+    >>> about = inspect(InteractionLog.from_frame(frame))
+    >>> about["rows"], about["user_history"], about["repeated_pairs"]
+    (20, {'median': 10.0, '90%': 10.0, 'max': 10}, 0.9)
+    """
+    parts = split(log)
+    codes = parts.partition(parts.validation_end, len(log))
+    shares = np.bincount(codes, minlength=len(PARTITIONS)) / len(codes)
+    return {
+        "rows": len(log),
+        "users": log.n_users,
+        "items": log.n_items,
+        "first": _iso(log.times[0]),
+        "last": _iso(log.times[-1]),
+        "span_days": float(log.times[-1] - log.times[0]) / 86_400,
+        "user_history": _lengths(log.users),
+        "item_history": _lengths(log.items),
+        "repeated_pairs": float(repeats(log).mean()),
+        "ties": float(np.mean(log.times[1:] == log.times[:-1])),
+        "test_partitions": dict(zip(PARTITIONS, shares.tolist(), strict=True)),
+    }
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(float(seconds), UTC).isoformat(timespec="seconds")
+
+
+def _lengths(rows: Rows) -> dict[str, float | int]:
+    counts = np.bincount(rows)
+    median, most = np.quantile(counts, [0.5, 0.9]).tolist()
+    return {"median": median, "90%": most, "max": int(counts.max())}

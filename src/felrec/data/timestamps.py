@@ -1,0 +1,130 @@
+"""Times of any kind, read as whole ticks or seconds since 1970 (UTC)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from felrec.data.events import Times
+from felrec.errors import DataError
+
+TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+TIME_UNITS = ("auto", *TICKS_PER_SECOND)
+
+_LARGEST_OF_UNIT = (("s", 1e11), ("ms", 1e14), ("us", 1e17))
+_LAST_SECOND = 253_402_300_799
+_WITH_OFFSET = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z")
+_WITHOUT_OFFSET = (
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M",
+    "%Y/%m/%d %H:%M:%S%.f",
+)
+_DATES = ("%Y-%m-%d", "%Y/%m/%d")
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Times in a unit of their own: exact for integers, so that sorting loses no nanosecond."""
+
+    values: NDArray[Any]  # (B,) int64 or float64
+    per_second: int
+
+    def seconds(self) -> Times:
+        """Return the times as float64 seconds, exact to about a quarter of a microsecond."""
+        if self.per_second == 1:
+            return self.values.astype(np.float64)
+        return self.values / np.float64(self.per_second)
+
+
+def read_times(column: pl.Series, unit: str = "auto", source: str = "frame") -> Ticks:
+    """Read numbers, dates, datetimes (naive ones are UTC), or strings of either.
+
+    Numbers count `unit`s since 1970. With `auto` the largest one decides: below 1e11 it is seconds (until the year
+    5138), below 1e14 milliseconds, below 1e17 microseconds, else nanoseconds. Strings are ISO 8601 or numbers.
+
+    >>> read_times(pl.Series([1_700_000_000_500])).seconds().tolist()
+    [1700000000.5]
+    >>> read_times(pl.Series(["1970-01-02", "1970-01-02T00:00:01.5+00:00"])).seconds().tolist()
+    [86400.0, 86401.5]
+    """
+    if unit not in TIME_UNITS:
+        raise DataError(f"{source}: time unit {unit!r} does not exist; use one of {', '.join(TIME_UNITS)}")
+    if column.null_count():
+        _fail(column, column.is_null(), source, "is missing")
+    if column.dtype == pl.String:
+        column = _parsed(column, source)
+    if isinstance(column.dtype, pl.Datetime):
+        return _checked(column.to_physical(), TICKS_PER_SECOND[column.dtype.time_unit], source)
+    if column.dtype == pl.Date:
+        return _checked(column.cast(pl.Int64) * 86_400, 1, source)
+    if not column.dtype.is_numeric():
+        raise DataError(f"{source}: column '{column.name}' is {column.dtype}, not a time; name another with --time-col")
+    return _numbers(column, unit, source)
+
+
+def _numbers(column: pl.Series, unit: str, source: str) -> Ticks:
+    if not column.dtype.is_integer():
+        column = column.cast(pl.Float64)
+        if not column.is_finite().all():
+            _fail(column, ~column.is_finite(), source, "is not a finite number")
+    largest = float(column.max() or 0)  # type: ignore[arg-type]
+    if unit == "auto":
+        unit = next((name for name, limit in _LARGEST_OF_UNIT if largest < limit), "ns")
+    return _checked(column, TICKS_PER_SECOND[unit], source)
+
+
+def _checked(column: pl.Series, per_second: int, source: str) -> Ticks:
+    if (column < 0).any():
+        _fail(column, column < 0, source, "is before 1970")
+    if (column > _LAST_SECOND * per_second).any():
+        _fail(column, column > _LAST_SECOND * per_second, source, "is after the year 9999; check --time-unit")
+    values = column.to_numpy()
+    # Whole floats become integers (exact below 2**53), which sort faster.
+    if values.dtype.kind == "f" and values.max(initial=0.0) < 2**53 and bool(np.all(values == np.floor(values))):
+        values = values.astype(np.int64)
+    return Ticks(values, per_second)
+
+
+def _parsed(column: pl.Series, source: str) -> pl.Series:
+    """Numbers or datetimes out of strings; a column may not mix the two."""
+    for kind in (pl.Int64, pl.Float64):
+        numbers = column.cast(kind, strict=False)
+        if not numbers.null_count():
+            return numbers
+    times = _iso(column)
+    if not times.null_count():
+        return times
+    unread = numbers.is_null() & times.is_null()
+    if unread.any():
+        _fail(column, unread, source, "cannot be read; use ISO 8601 (2024-05-01 12:30:00) or a number")
+    _fail(column, times.is_null(), source, "is a number among dates; use one kind for the whole column")
+
+
+def _iso(column: pl.Series) -> pl.Series:
+    """Parse format by format, each one only what the formats before it left."""
+    times = pl.Series(column.name, [None], dtype=pl.Datetime("us")).new_from_index(0, len(column))
+    for pattern in (*_WITHOUT_OFFSET, *_WITH_OFFSET, *_DATES):
+        left = times.is_null().arg_true()
+        if not len(left):
+            break
+        times = times.scatter(left, _parse(column.gather(left), pattern))
+    return times
+
+
+def _parse(texts: pl.Series, pattern: str) -> pl.Series:
+    if pattern in _DATES:
+        return texts.str.to_date(pattern, strict=False).cast(pl.Datetime("us"))
+    times = texts.str.to_datetime(pattern, strict=False, time_unit="us")
+    return times.dt.replace_time_zone(None)
+
+
+def _fail(column: pl.Series, bad: pl.Series, source: str, what: str) -> NoReturn:
+    row = int(bad.arg_true()[0])
+    shown = "" if column[row] is None else f" {column[row]!r}"[:60]
+    raise DataError(f"{source}: row {row + 1}: the time{shown} in column '{column.name}' {what}")

@@ -1,0 +1,79 @@
+"""Ranks and the metrics made of them. Ties count as half, so a constant score is worth nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Floats = NDArray[np.float64]
+METRICS = ("rank", "hr@10_sampled", "hr@10", "ndcg@10", "mrr")
+SAMPLED_NEGATIVES = 100
+
+
+def ranks(scores: Tensor, targets: Tensor) -> tuple[Floats, Floats]:
+    """Rank of column `targets[i]` in each row of scores (B, C), 0 best, and the number of items ranked.
+
+    r = #better + (#equal - 1) / 2. A score of NaN takes its item out of the ranking.
+
+    >>> ranks(torch.tensor([[3.0, 1.0, 3.0, float("nan")]]), torch.tensor([0]))
+    (array([0.5]), array([3.]))
+    """
+    target = scores.gather(1, targets[:, None])  # (B, 1)
+    better = (scores > target).sum(dim=1)
+    equal = (scores == target).sum(dim=1)
+    ranked = scores.shape[1] - scores.isnan().sum(dim=1)
+    rank = better.double() + (equal.double() - 1) / 2
+    return rank.cpu().numpy(), ranked.double().cpu().numpy()
+
+
+def sampled_ranks(scores: Tensor, targets: Tensor, events: NDArray[np.int64], seed: int) -> Floats:
+    """Rank among the target and 100 other items, drawn with replacement, the same for every model.
+
+    A draw depends on the seed, the event and nothing else: models meet the same negatives.
+    """
+    candidates = scores.shape[1]
+    if candidates < 2:
+        return np.zeros(len(events))
+    columns = torch.from_numpy(negative_columns(events, candidates, seed)).to(scores.device)
+    columns = columns + (columns >= targets[:, None])  # step over the target
+    negatives = scores.gather(1, columns)
+    target = scores.gather(1, targets[:, None])
+    rank = (negatives > target).sum(dim=1).double() + (negatives == target).sum(dim=1).double() / 2
+    return rank.cpu().numpy()
+
+
+def negative_columns(events: NDArray[np.int64], candidates: int, seed: int) -> NDArray[np.int64]:
+    """Columns (B, 100) in [0, candidates - 1), from a hash of seed, event and position (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        key = events.astype(np.uint64)[:, None] * np.uint64(SAMPLED_NEGATIVES)
+        key = key + np.arange(SAMPLED_NEGATIVES, dtype=np.uint64) + np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
+        word = key * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word = word ^ (word >> np.uint64(31))
+    columns: NDArray[np.int64] = (word % np.uint64(candidates - 1)).astype(np.int64)
+    return columns
+
+
+def event_metrics(rank: Floats, ranked: Floats, sampled_rank: Floats, missed: NDArray[np.bool_]) -> dict[str, Floats]:
+    """Per event: normalised rank, hit rates, NDCG and reciprocal rank; a miss is the worst of each."""
+    return {
+        "rank": np.where(missed, 1.0, rank / np.maximum(1, ranked - 1)),
+        "hr@10_sampled": np.where(missed, 0.0, sampled_rank < 10),
+        "hr@10": np.where(missed, 0.0, rank < 10),
+        "ndcg@10": np.where(missed | (rank >= 10), 0.0, 1 / np.log2(rank + 2)),
+        "mrr": np.where(missed, 0.0, 1 / (rank + 1)),
+    }
+
+
+def average(metrics: dict[str, Floats], chosen: NDArray[np.bool_]) -> dict[str, Any] | None:
+    """Number and share of the chosen events and the mean of each metric over them; None if there are none."""
+    events = int(chosen.sum())
+    if events == 0:
+        return None
+    means = {name: float(metrics[name][chosen].mean()) for name in METRICS}
+    return {"events": events, "share": events / len(chosen), **means}

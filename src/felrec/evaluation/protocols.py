@@ -1,0 +1,149 @@
+"""The two protocols: `online`, score a block and then observe it, and `paper`, the published order.
+
+Both walk a range of a log once, in time order, and return one row per event. What the model knew before
+(the cache `kept`, `reset` or `empty`) is prepared by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from felrec.data.events import Events, Rows
+from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
+from felrec.evaluation.seen import SeenItems
+from felrec.recommender import Queries, Recommender
+
+Protocol = Literal["online", "paper"]
+BLOCK = {"online": 256, "paper": 1024}
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class EventResults:
+    """One value per evaluated event."""
+
+    events: NDArray[np.int64]  # index in the log
+    rank: Floats  # 0 is best, ties count half
+    candidates: Floats  # how many items were ranked
+    first: NDArray[np.bool_]  # the target was not in the catalogue
+    item_events: NDArray[np.int64]  # how many events the target had before, its age
+    metrics: dict[str, Floats]
+
+
+def replay(recommender: Recommender, events: Events, progress: Progress | None = None) -> None:
+    """Observe events block by block, as if they arrived: fills the cache with the present weights."""
+    for block in events.blocks(BLOCK["online"]):
+        recommender.observe(block)
+        if progress:
+            progress(len(block))
+
+
+def walk(
+    recommender: Recommender,
+    events: Events,
+    start: int,
+    stop: int,
+    *,
+    since: int = 0,
+    protocol: Protocol = "online",
+    exclude_seen: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> EventResults:
+    """Evaluate events[start:stop]; events[since:start] make the catalogue and what users have seen."""
+    counts = np.zeros(int(events.items[:stop].max(initial=-1)) + 1, dtype=np.int64)
+    np.add.at(counts, events.items[since:start], 1)
+    seen = SeenItems(events[since:stop]) if exclude_seen else None
+    rows = []
+    for begin in range(start, stop, BLOCK[protocol]):
+        end = min(begin + BLOCK[protocol], stop)
+        block = events[begin:end]
+        ages = counts[block.items] + _earlier_in_block(block.items)
+        if protocol == "paper":
+            np.add.at(counts, block.items, 1)
+        candidates = np.flatnonzero(counts).astype(np.int32)
+        hidden = seen.before(begin - since, end - since) if seen else None
+        rows.append(_rank_block(recommender, block, candidates, hidden, begin, protocol, seed) | {"age": ages})
+        if protocol == "online":
+            recommender.observe(block)
+            np.add.at(counts, block.items, 1)
+        if progress:
+            progress(len(block))
+    return _collect(rows, start, stop)
+
+
+def _rank_block(
+    recommender: Recommender,
+    block: Events,
+    candidates: Rows,
+    hidden: tuple[NDArray[np.int64], NDArray[np.int32]] | None,
+    begin: int,
+    protocol: Protocol,
+    seed: int,
+) -> dict[str, NDArray[np.generic]]:
+    """Ranks of a block's targets. The recommender is given queries and candidates, never the targets."""
+    column = np.full(int(max(block.items.max(), candidates.max(initial=0))) + 1, -1, dtype=np.int64)
+    column[candidates] = np.arange(len(candidates))
+    targets = column[block.items]
+    first = targets < 0
+    if protocol == "online":
+        scores = recommender.score(Queries.before_each(block), candidates) if len(candidates) else None
+    else:
+        scores = recommender.observe_then_score(block, candidates)
+    if scores is None:
+        nothing = np.zeros(len(block))
+        return {"first": first, "rank": nothing, "ranked": nothing, "sampled": nothing}
+    at = torch.from_numpy(np.where(first, 0, targets)).to(scores.device)
+    if hidden is not None:
+        scores = _leave_out(scores, hidden, column, targets)
+    rank, ranked = ranks(scores, at)
+    sampled = sampled_ranks(scores, at, np.arange(begin, begin + len(block)), seed)
+    return {"first": first, "rank": rank, "ranked": ranked, "sampled": sampled}
+
+
+def _leave_out(
+    scores: Tensor,
+    hidden: tuple[NDArray[np.int64], NDArray[np.int32]],
+    column: NDArray[np.int64],
+    targets: NDArray[np.int64],
+) -> Tensor:
+    """Take what users already had out of the ranking, but never the target itself."""
+    positions, items = hidden
+    known = items < len(column)
+    columns = np.where(known, column[np.where(known, items, 0)], -1)
+    out = (columns >= 0) & (columns != targets[positions])
+    scores = scores.clone()
+    scores[torch.from_numpy(positions[out]), torch.from_numpy(columns[out])] = torch.nan
+    return scores
+
+
+def _earlier_in_block(items: Rows) -> NDArray[np.int64]:
+    """How often each event's item already stood earlier in the block."""
+    order = np.argsort(items, kind="stable")
+    ordered = items[order]
+    earlier = np.empty(len(items), dtype=np.int64)
+    earlier[order] = np.arange(len(items)) - np.searchsorted(ordered, ordered)
+    return earlier
+
+
+def _collect(rows: list[dict[str, NDArray[np.generic]]], start: int, stop: int) -> EventResults:
+    def joined(name: str) -> NDArray[np.generic]:
+        return np.concatenate([row[name] for row in rows]) if rows else np.zeros(0)
+
+    rank, ranked = joined("rank").astype(np.float64), joined("ranked").astype(np.float64)
+    first = joined("first").astype(bool)
+    return EventResults(
+        events=np.arange(start, stop),
+        rank=np.where(first, np.nan, rank),
+        candidates=ranked,
+        first=first,
+        item_events=joined("age").astype(np.int64),
+        metrics=event_metrics(rank, ranked, joined("sampled").astype(np.float64), first),
+    )

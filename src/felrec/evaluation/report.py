@@ -1,0 +1,160 @@
+"""What an evaluation says: metrics by partition, as a table, as JSON, and per event as Parquet."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from felrec.data.split import PARTITIONS, Split
+from felrec.evaluation.metrics import METRICS, average
+from felrec.evaluation.protocols import EventResults, Progress, Protocol, replay, walk
+from felrec.recommender import Recommender
+
+CacheStart = Literal["kept", "reset", "empty"]
+ExcludeSeen = Literal["auto", "yes", "no"]
+FEW_REPEATS = 0.01  # below this share of repeated pairs in validation, `auto` leaves out what users had
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of one evaluation."""
+
+    model: str
+    protocol: Protocol
+    cache: CacheStart
+    exclude_seen: bool
+    seed: int
+    parameters: int
+    seconds: float
+    represents: frozenset[str]
+    partition: NDArray[np.uint8]  # per event, index into PARTITIONS
+    results: EventResults
+
+    @property
+    def first_events(self) -> float:
+        """Share of events whose item was not in the catalogue yet: nobody could have recommended it."""
+        return float(self.results.first.mean())
+
+    @property
+    def partitions(self) -> dict[str, dict[str, Any]]:
+        """Number and share of events and the mean of each metric; None where the model cannot."""
+        can = np.isin(self.partition, [code for code, name in enumerate(PARTITIONS) if name in self.represents])
+        rows = {
+            name: self._average((self.partition == code) & can, self.partition == code)
+            for code, name in enumerate(PARTITIONS)
+        }
+        rows["total"] = self._average(np.ones(len(can), dtype=bool), counted_as_missed=~can)
+        rows["total_representable"] = self._average(can)
+        return rows
+
+    def metric(self, name: str, partition: str = "total") -> float:
+        """One mean, for example `report.metric("hr@10", "new_items")`; NaN where the model cannot."""
+        value = self.partitions[partition][name]
+        return float("nan") if value is None else float(value)
+
+    def to_json(self) -> dict[str, Any]:
+        """The contract of `felrec evaluate --json`."""
+        return {
+            "model": self.model,
+            "protocol": self.protocol,
+            "cache": self.cache,
+            "exclude_seen": self.exclude_seen,
+            "seed": self.seed,
+            "first_events": self.first_events,
+            "parameters": self.parameters,
+            "seconds": self.seconds,
+            "partitions": self.partitions,
+        }
+
+    def write_json(self, path: Path) -> None:
+        """Write `to_json` to a file."""
+        path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+
+    def write_events(self, path: Path) -> None:
+        """One row per event: index, partition, rank, candidates, hit, age of the item in events, metrics."""
+        r = self.results
+        columns: dict[str, Any] = {
+            "event": r.events,
+            "partition": np.array(PARTITIONS)[self.partition],
+            "rank": r.rank,
+            "candidates": r.candidates,
+            "hit": r.metrics["hr@10"] > 0,
+            "first": r.first,
+            "item_events": r.item_events,
+            "normalised_rank": r.metrics["rank"],
+            **{name: r.metrics[name] for name in METRICS if name != "rank"},
+        }
+        pl.DataFrame(columns).write_parquet(path)
+
+    def _average(
+        self,
+        chosen: NDArray[np.bool_],
+        listed: NDArray[np.bool_] | None = None,
+        counted_as_missed: NDArray[np.bool_] | None = None,
+    ) -> dict[str, Any]:
+        metrics = self.results.metrics
+        if counted_as_missed is not None:
+            metrics = {k: np.where(counted_as_missed, float(k == "rank"), v) for k, v in metrics.items()}
+        means = average(metrics, chosen)
+        if means is not None:
+            return means
+        events = 0 if listed is None else int(listed.sum())
+        return {"events": events, "share": events / max(1, len(chosen)), **dict.fromkeys(METRICS)}
+
+
+def evaluate(
+    recommender: Recommender,
+    split: Split,
+    *,
+    model: str,
+    protocol: Protocol = "online",
+    cache: CacheStart = "kept",
+    exclude_seen: ExcludeSeen = "auto",
+    seed: int = 0,
+    part: Literal["test", "validation"] = "test",
+    progress: Progress | None = None,
+) -> Report:
+    """Evaluate on a part of a split. `kept` takes the recommender's state as it is, the others make it."""
+    began = time.perf_counter()
+    start, stop = split.bounds(part)
+    events = split.log.events
+    if cache != "kept":
+        recommender.reset()
+    if cache == "reset":
+        replay(recommender, events[:start], progress)
+    leave_out = resolve_exclude_seen(exclude_seen, split)
+    results = walk(
+        recommender,
+        events,
+        start,
+        stop,
+        since=start if cache == "empty" else 0,
+        protocol=protocol,
+        exclude_seen=leave_out,
+        seed=seed,
+        progress=progress,
+    )
+    return Report(
+        model=model,
+        protocol=protocol,
+        cache=cache,
+        exclude_seen=leave_out,
+        seed=seed,
+        parameters=recommender.parameter_count(),
+        seconds=time.perf_counter() - began,
+        represents=recommender.represents,
+        partition=split.partition(start, stop),
+        results=results,
+    )
+
+
+def resolve_exclude_seen(wanted: ExcludeSeen, split: Split) -> bool:
+    """`auto` leaves out what users already had where they hardly ever take it again."""
+    return wanted == "yes" or (wanted == "auto" and split.repeat_share() < FEW_REPEATS)

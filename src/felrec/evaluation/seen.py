@@ -1,0 +1,29 @@
+"""Which items each user already had before an event, for `--exclude-seen`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import Events
+
+
+class SeenItems:
+    """Every user's own items in time order, indexed once for a whole log."""
+
+    def __init__(self, events: Events) -> None:
+        order = np.argsort(events.users, kind="stable")
+        ordered = events.users[order]
+        self._items = events.items[order]
+        self._start = np.empty(len(order), dtype=np.int64)
+        self._stop = np.empty(len(order), dtype=np.int64)
+        self._start[order] = np.searchsorted(ordered, ordered)
+        self._stop[order] = np.arange(len(order))
+
+    def before(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Pairs (event's position in start:stop, item) of all that its user had before it."""
+        begin, end = self._start[start:stop], self._stop[start:stop]
+        lengths = end - begin
+        positions = np.repeat(np.arange(stop - start), lengths)
+        offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return positions, self._items[np.repeat(begin, lengths) + offsets]

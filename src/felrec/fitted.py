@@ -1,0 +1,123 @@
+"""A model that is ready to use, in the language of the platform: external ids in, external ids out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from felrec.data.events import Events, Rows
+from felrec.data.seen import SeenPairs
+from felrec.data.vocabulary import Vocabulary
+from felrec.errors import ConfigError, DataError
+from felrec.recommender import Queries, Recommender, Representing, Tensors
+
+Id = int | str
+
+
+class Scored(NamedTuple):
+    """An item or a user, and how well it matches."""
+
+    id: Id
+    score: float
+
+
+@dataclass
+class FittedModel:
+    """A recommender with its vocabularies, in the state after the last event it observed.
+
+    Users and items that nobody has seen before are welcome everywhere: an unknown user is one with an
+    empty history, and `observe` makes a new item recommendable at once.
+    """
+
+    name: str
+    recommender: Recommender
+    user_ids: Vocabulary
+    item_ids: Vocabulary
+    seen: SeenPairs
+    exclude_seen: bool
+    after_train: Tensors = field(repr=False)
+    after_validation: Tensors = field(repr=False)
+    fingerprint: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    clock: float = 0.0  # the time of the newest event
+
+    def recommend(
+        self,
+        user: Id,
+        k: int = 10,
+        *,
+        exclude_seen: bool | None = None,
+        candidates: Sequence[Id] | None = None,
+    ) -> list[Scored]:
+        """The best k items for a user, out of the whole catalogue or of `candidates`."""
+        row = int(self._user_row(user))
+        items = self._catalogue() if candidates is None else self._known(self.item_ids.rows(list(candidates)))
+        leave_out = self.exclude_seen if exclude_seen is None else exclude_seen
+        if leave_out:
+            items = np.setdiff1d(items, self.seen.items(row))
+        if len(items) == 0:
+            return []
+        scores = self.recommender.score(Queries.now(np.array([row]), max(self.clock, time.time())), items)[0]
+        return self._best(scores, items, self.item_ids, k)
+
+    def observe(self, events: Iterable[tuple[Id, Id, float]]) -> None:
+        """Take in (user, item, timestamp) events in time order; ids never seen before are added."""
+        rows = list(events)
+        if not rows:
+            return
+        users, items, times = zip(*rows, strict=True)
+        stamps = np.asarray(times, dtype=np.float64)
+        if not np.isfinite(stamps).all() or (stamps < 0).any() or (np.diff(stamps) < 0).any():
+            raise DataError("timestamps must be seconds since 1970, not negative and in ascending order; sort them")
+        block = Events.of(self.user_ids.add(list(users)), self.item_ids.add(list(items)), stamps)
+        self.recommender.observe(block)
+        self.seen.add(block)
+        self.clock = max(self.clock, float(stamps[-1]))
+
+    def similar_items(self, item: Id, k: int = 10) -> list[Scored]:
+        """The items whose vectors are nearest to this one's."""
+        model, row = self._representing(), self._item_row(item)
+        others = np.setdiff1d(self._catalogue(), [row])
+        return self._best(model.item_vectors(others) @ model.item_vectors(row[None])[0], others, self.item_ids, k)
+
+    def audience(self, item: Id, k: int = 10) -> list[Scored]:
+        """The users to show an item to: those whose vectors match it best and who have not had it."""
+        model, row = self._representing(), self._item_row(item)
+        users = np.arange(len(self.user_ids), dtype=np.int32)
+        owners, owned = self.seen.columns()
+        users = np.setdiff1d(users, owners[owned == row])
+        return self._best(model.user_vectors(users) @ model.item_vectors(row[None])[0], users, self.user_ids, k)
+
+    def _catalogue(self) -> Rows:
+        return np.arange(len(self.item_ids), dtype=np.int32)
+
+    def _user_row(self, user: Id) -> int:
+        row = int(self.user_ids.rows([user])[0])
+        return row if row >= 0 else len(self.user_ids)  # the next free row: a user without a history
+
+    def _item_row(self, item: Id) -> np.int32:
+        row = np.int32(self.item_ids.rows([item])[0])
+        if row < 0:
+            raise DataError(f"item {item!r} has no event yet, so there is nothing to compare; observe one first")
+        return row
+
+    def _known(self, rows: Rows) -> Rows:
+        return np.unique(rows[rows >= 0])
+
+    def _representing(self) -> Representing:
+        if not isinstance(self.recommender, Representing):
+            raise ConfigError(f"{self.name} has no vectors to compare; use a felrec model")
+        return self.recommender
+
+    def _best(self, scores: Tensor, rows: Rows, ids: Vocabulary, k: int) -> list[Scored]:
+        if k < 1:
+            raise ConfigError(f"k={k}: ask for at least one")
+        best = torch.topk(scores.float(), min(k, len(rows)))
+        names = ids.ids(rows[best.indices.cpu().numpy()])
+        return [Scored(name, score) for name, score in zip(names, best.values.tolist(), strict=True)]

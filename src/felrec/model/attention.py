@@ -1,0 +1,50 @@
+"""The Transformer block that FELRec's encoder stacks (post-norm, as in the paper)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from felrec.model.dropout import Dropout
+
+
+class SelfAttention(nn.Module):
+    """Bidirectional multi-head attention; projections have no bias."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, N, D) -> (B, N, D); `mask` (B, N) is true where a position may be attended to."""
+        B, N, D = x.shape  # noqa: N806
+        packed = self.query_key_value(x).view(B, N, 3, self.heads, D // self.heads)
+        query, key, value = packed.permute(2, 0, 3, 1, 4)  # each (B, H, N, D/H)
+        allowed = None if mask is None else mask[:, None, None, :]  # broadcast: never N × N per sequence
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
+        output: Tensor = self.output(mixed.transpose(1, 2).reshape(B, N, D))
+        return output
+
+
+class TransformerBlock(nn.Module):
+    """Attention and a feed-forward layer, each with dropout, a residual and LayerNorm after it."""
+
+    def __init__(self, width: int, heads: int, feed_forward: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, heads)
+        self.attention_norm = nn.LayerNorm(width)
+        self.expand = nn.Linear(width, feed_forward)
+        self.contract = nn.Linear(feed_forward, width)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None, generator: torch.Generator) -> Tensor:
+        """(B, N, D) -> (B, N, D)."""
+        attended = self.attention(x, mask)
+        x = self.attention_norm(x + self.dropout(attended, generator))
+        hidden = self.dropout(F.relu(self.expand(x)), generator)
+        transformed: Tensor = self.feed_forward_norm(x + self.dropout(self.contract(hidden), generator))
+        return transformed

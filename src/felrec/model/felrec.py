@@ -1,0 +1,241 @@
+"""FELRec: caches and histories of users and items, refined by one encoder, trained by one objective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from felrec.config import FELRecSettings
+from felrec.data.events import Events, Rows
+from felrec.data.histories import Histories, Pending
+from felrec.model.cache import Cache, last_occurrence
+from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
+from felrec.model.objectives import Contrast, Predict
+from felrec.recommender import EVERYTHING, Queries, Tensors
+
+_CHUNK = 32  # sequences encoded together on a CPU: their activations stay in its caches
+
+
+class FELRec(nn.Module):
+    """The paper's recommender, FELRec-Q with `variant="q"` and FELRec-P with `variant="p"`."""
+
+    represents = EVERYTHING
+    objective: Contrast | Predict
+
+    def __init__(
+        self,
+        settings: FELRecSettings | None = None,
+        variant: Literal["q", "p"] = "q",
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        super().__init__()
+        self.settings = s = settings or FELRecSettings()
+        generator = torch.Generator().manual_seed(seed)
+        self.encoder = Encoder(
+            s.width, s.layers, s.heads, s.feed_forward, s.dropout, s.history_length, s.type_embedding
+        )
+        heads = (s.normalisation, s.projection == "mlp", s.share_projections)
+        if variant == "q":
+            self.objective = Contrast(s.width, s.queue_size, s.temperature, *heads, generator)
+        else:
+            self.objective = Predict(s.width, *heads)
+        initialise(self, generator)
+        self.device = torch.device(device)
+        self.to(self.device)
+        if isinstance(self.objective, Contrast):
+            self.objective.user_queue.to(device)
+            self.objective.item_queue.to(device)
+        self.generator = torch.Generator(self.device).manual_seed(seed + 1)
+        self.user_cache, self.item_cache = Cache(s.width, self.device), Cache(s.width, self.device)
+        self.user_histories, self.item_histories = Histories(s.history_length), Histories(s.history_length)
+
+    # Scoring and observing
+
+    def score(self, queries: Queries, candidates: Rows) -> Tensor:
+        """Cosine (B, C) of each user, encoded freshly from their exact history, and the cached items."""
+        with self._inference():
+            return self._match(self._encode_users(queries.users, queries.pending), candidates, queries.users)
+
+    def observe(self, block: Events) -> None:
+        """Append to the histories, then encode each touched user and item once, from the caches as they were."""
+        self._append(block)
+        users, items = np.unique(block.users), np.unique(block.items)
+        with self._inference():
+            user_vectors, item_vectors = self._encode_users(users), self._encode_items(items)
+        self.user_cache.write(users, user_vectors)
+        self.item_cache.write(items, item_vectors)
+
+    def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
+        """As published: the vectors before each event are written, the last of a batch wins, then it is scored."""
+        last_user, last_item = last_occurrence(block.users), last_occurrence(block.items)
+        items_before = Pending.within_block(block.users, block.items)[last_user]
+        users_before = Pending.within_block(block.items, block.users)[last_item]
+        with self._inference():
+            user_vectors = self._encode_users(block.users[last_user], items_before)
+            item_vectors = self._encode_items(block.items[last_item], users_before)
+            self.user_cache.write(block.users[last_user], user_vectors)
+            self.item_cache.write(block.items[last_item], item_vectors)
+            self._append(block)
+            return self._match(self.user_cache.read(block.users), candidates, block.users)
+
+    def user_vectors(self, rows: Rows) -> Tensor:
+        """Cached vectors (B, D) of users, unit length or zero."""
+        return F.normalize(self.user_cache.read(rows), dim=1)
+
+    def item_vectors(self, rows: Rows) -> Tensor:
+        """Cached vectors (B, D) of items, unit length or zero."""
+        return F.normalize(self.item_cache.read(rows), dim=1)
+
+    # Training
+
+    def begin_epoch(self) -> None:
+        """The cache is emptied at the start of each epoch; the queues stay."""
+        self.reset()
+
+    def loss(self, batch: Events) -> Tensor:
+        """Encode both sides of each event from what was before it, write that into the caches, compare."""
+        users = self._encode_users(batch.users, Pending.within_block(batch.users, batch.items))
+        items = self._encode_items(batch.items, Pending.within_block(batch.items, batch.users))
+        self.user_cache.write(batch.users, users)
+        self.item_cache.write(batch.items, items)
+        self._append(batch)
+        loss: Tensor = self.objective(users, items)
+        return loss
+
+    def memory(self) -> Tensors:
+        """The queues and the state of the dropout generator."""
+        memory = {"generator": self.generator.get_state()}
+        if isinstance(self.objective, Contrast):
+            for side, queue in (("user", self.objective.user_queue), ("item", self.objective.item_queue)):
+                memory[f"{side}_queue"] = queue.keys.cpu().clone()
+                memory[f"{side}_queue_next"] = torch.tensor(queue.next)
+        return memory
+
+    def load_memory(self, memory: Tensors) -> None:
+        """Put back what `memory` returned."""
+        self.generator.set_state(memory["generator"])
+        if isinstance(self.objective, Contrast):
+            for side, queue in (("user", self.objective.user_queue), ("item", self.objective.item_queue)):
+                queue.keys = memory[f"{side}_queue"].to(self.device)
+                queue.next = int(memory[f"{side}_queue_next"])
+
+    # State and weights
+
+    def reset(self) -> None:
+        """Empty the caches and the histories."""
+        for part in (self.user_cache, self.item_cache, self.user_histories, self.item_histories):
+            part.clear()
+
+    def state(self) -> Tensors:
+        """Vectors and histories of both sides."""
+        state = {"user_cache": self.user_cache.snapshot(), "item_cache": self.item_cache.snapshot()}
+        for side, histories in (("user", self.user_histories), ("item", self.item_histories)):
+            for name, values in histories.state().items():
+                state[f"{side}_{name}"] = torch.from_numpy(values)
+        return state
+
+    def load_state(self, state: Tensors) -> None:
+        """Put back what `state` returned."""
+        self.user_cache.restore(state["user_cache"])
+        self.item_cache.restore(state["item_cache"])
+        for side, histories in (("user", self.user_histories), ("item", self.item_histories)):
+            histories.load_state({name: state[f"{side}_{name}"].numpy() for name in ("ring", "count")})
+
+    def weights(self) -> Tensors:
+        """Encoder, type vectors and heads."""
+        return {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
+
+    def load_weights(self, weights: Tensors) -> None:
+        """Put back what `weights` returned."""
+        self.load_state_dict(weights)
+
+    def parameter_count(self) -> int:
+        """Independent of the number of users and items."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    # The one place that encodes and the one that compares
+
+    def _encode_users(self, users: Rows, pending: Pending | None = None) -> Tensor:
+        return self._encode(self.item_cache, *self.user_histories.recent(users, pending), ITEM_SEQUENCE)
+
+    def _encode_items(self, items: Rows, pending: Pending | None = None) -> Tensor:
+        return self._encode(self.user_cache, *self.item_histories.recent(items, pending), USER_SEQUENCE)
+
+    def _encode(self, cache: Cache, rows: Rows, mask: NDArray[np.bool_], kind: int) -> Tensor:
+        """Vectors (B, D) of histories (B, N): sorted by length, so that little padding is computed."""
+        visible = with_empty_slot(mask)
+        lengths = visible.sum(axis=1)
+        order = np.argsort(lengths, kind="stable")
+        chunk_size = _CHUNK if self.device.type == "cpu" else max(1, len(order))
+        encoded = []
+        for start in range(0, len(order), chunk_size):
+            chunk = order[start : start + chunk_size]
+            longest = lengths[chunk[-1]]
+            vectors = cache.read(rows[chunk, -longest:])
+            shown = torch.from_numpy(visible[chunk, -longest:]).to(self.device)
+            encoded.append(self.encoder(vectors, shown, kind, self.generator))
+        if not encoded:
+            return torch.zeros(0, self.settings.width, device=self.device)
+        back = torch.from_numpy(np.argsort(order)).to(self.device)
+        return torch.cat(encoded)[back]
+
+    def _match(self, users: Tensor, candidates: Rows, rows: Rows) -> Tensor:
+        """Scores (B, C) of user vectors (B, D) and cached items; -inf for an item never observed."""
+        items = self.item_cache.read(candidates)
+        unseen = ~items.any(dim=1)
+        if self.settings.score_from == "projections":
+            users, items = self.objective.project_users(users), self.objective.project_items(items)
+        users = F.normalize(users, dim=1)
+        if self.settings.neighbours:
+            users = self._neighbourhood(users, rows)
+        scores = users @ F.normalize(items, dim=1).T
+        return scores.masked_fill_(unseen, -torch.inf) if bool(unseen.any()) else scores
+
+    def _neighbourhood(self, users: Tensor, rows: Rows) -> Tensor:
+        """The mean (B, D) of the nearest other users' unit vectors: averaging scores is averaging vectors."""
+        everyone = self.user_cache.read(np.arange(len(self.user_cache)))
+        known = everyone.any(dim=1)
+        if self.settings.score_from == "projections":
+            everyone = self.objective.project_users(everyone)
+        everyone = F.normalize(everyone, dim=1)
+        similarity = (users @ everyone.T).masked_fill_(~known, -torch.inf)
+        own = torch.from_numpy(np.flatnonzero(rows < len(everyone)))
+        similarity[own, torch.from_numpy(rows[own.numpy()].astype(np.int64))] = -torch.inf
+        count = min(self.settings.neighbours, int(known.sum()) - 1)
+        if count < 1:
+            return users
+        return everyone[similarity.topk(count, dim=1).indices].mean(dim=1)
+
+    def _append(self, block: Events) -> None:
+        self.user_histories.append(block.users, block.items)
+        self.item_histories.append(block.items, block.users)
+
+    @contextmanager
+    def _inference(self) -> Iterator[None]:
+        """No gradients and no dropout, whatever mode training is in."""
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.train(was_training)
+
+
+def with_empty_slot(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """A history shorter than N is preceded by one empty position that counts, so that no history is empty.
+
+    >>> with_empty_slot(np.array([[False, False, True], [False, False, False], [True, True, True]])).tolist()
+    [[False, True, True], [False, False, True], [True, True, True]]
+    """
+    visible = np.ones_like(mask)
+    visible[:, :-1] = mask[:, 1:] | mask[:, :-1]
+    return visible

@@ -1,0 +1,142 @@
+"""The protocols: all that training, evaluation and the service know about a model.
+
+A recommender learns nothing from being asked (`score`) and everything from events (`observe`). Learned
+weights and what events left behind are kept apart, because the same weights work on another log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from felrec.data.events import Events, Rows, Times
+from felrec.data.histories import Pending
+
+Tensors = dict[str, Tensor]
+
+EVERYTHING = frozenset({"observed", "new_users", "new_items"})
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Who asks, when, and which of their own events are not observed yet (none when serving)."""
+
+    users: Rows  # (B,)
+    times: Times  # (B,)
+    pending: Pending  # items, ragged (B, …)
+
+    @classmethod
+    def before_each(cls, block: Events) -> Queries:
+        """One query per event of a block, as it stood just before that event. Targets are not in it."""
+        return cls(block.users, block.times, Pending.within_block(block.users, block.items))
+
+    @classmethod
+    def now(cls, users: NDArray[np.integer], time: float) -> Queries:
+        """Queries with nothing pending."""
+        rows = np.asarray(users, dtype=np.int32)
+        return cls(rows, np.full(len(rows), time), Pending.none(len(rows)))
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __getitem__(self, window: slice) -> Queries:
+        return Queries(self.users[window], self.times[window], self.pending[window])
+
+
+class Recommender(Protocol):
+    """Scores items for users and takes events in. Any integer row is a valid user or item."""
+
+    represents: frozenset[str]  # the partitions it can represent, out of EVERYTHING
+
+    def score(self, queries: Queries, candidates: Rows) -> Tensor:
+        """Scores (B, C), higher is better, -inf for an item it cannot represent. Changes nothing."""
+        ...
+
+    def observe(self, block: Events) -> None:
+        """Take in a block of events in time order: the only change of state outside training."""
+        ...
+
+    def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
+        """Scores (B, C) as in the published evaluation, which sees the block first (protocol `paper`)."""
+        ...
+
+    def reset(self) -> None:
+        """Forget all events, keep the weights."""
+        ...
+
+    def state(self) -> Tensors:
+        """A copy of what events left: caches, histories, counts."""
+        ...
+
+    def load_state(self, state: Tensors) -> None:
+        """Put back what `state` returned."""
+        ...
+
+    def weights(self) -> Tensors:
+        """What was learned and is shipped; empty for a model without weights."""
+        ...
+
+    def load_weights(self, weights: Tensors) -> None:
+        """Put back what `weights` returned."""
+        ...
+
+    def parameter_count(self) -> int:
+        """Number of learned parameters."""
+        ...
+
+
+@runtime_checkable
+class Trainable(Recommender, Protocol):
+    """A recommender that learns by gradient, one batch of events in time order at a time."""
+
+    def begin_epoch(self) -> None:
+        """Prepare for another pass over the training part."""
+        ...
+
+    def loss(self, batch: Events) -> Tensor:
+        """The loss of a batch, which is also taken into the state."""
+        ...
+
+    def parameters(self) -> Iterable[torch.nn.Parameter]:
+        """What the optimiser changes."""
+        ...
+
+    def train(self, mode: bool = True) -> object:
+        """Switch dropout and batch statistics on or off."""
+        ...
+
+    def memory(self) -> Tensors:
+        """What only training needs in order to resume: queues and random generators."""
+        ...
+
+    def load_memory(self, memory: Tensors) -> None:
+        """Put back what `memory` returned."""
+        ...
+
+
+@runtime_checkable
+class Choosable(Recommender, Protocol):
+    """A recommender with a setting that is chosen on validation (by hr@10) instead of learned."""
+
+    def choices(self) -> Iterator[tuple[dict[str, float], Recommender]]:
+        """The settings to try, each with a fresh recommender that has them."""
+        ...
+
+
+@runtime_checkable
+class Representing(Recommender, Protocol):
+    """A recommender with one vector per user and per item: similar items, neighbours, audiences."""
+
+    def user_vectors(self, rows: Rows) -> Tensor:
+        """Vectors (B, D) of users, unit length or zero."""
+        ...
+
+    def item_vectors(self, rows: Rows) -> Tensor:
+        """Vectors (B, D) of items, unit length or zero."""
+        ...

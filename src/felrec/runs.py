@@ -1,0 +1,244 @@
+"""The work itself: train a model into a run directory, load it, evaluate it, compare several."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+
+from felrec.config import TrainingSettings, check, divide
+from felrec.data.log import InteractionLog
+from felrec.data.seen import SeenPairs
+from felrec.data.split import Split, split_log
+from felrec.data.vocabulary import Vocabulary
+from felrec.errors import CheckpointError, ConfigError
+from felrec.evaluation.protocols import Progress, Protocol, replay
+from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, resolve_exclude_seen
+from felrec.evaluation.report import evaluate as evaluate_recommender
+from felrec.fitted import FittedModel
+from felrec.registry import ModelKind, model_kind
+from felrec.recommender import Choosable, Recommender, Trainable
+from felrec.training.checkpoint import RunDirectory
+from felrec.training.trainer import Listener, Trainer
+from felrec.version import __version__
+
+
+def fit(data: Split | InteractionLog, model: str = "felrec-q", **settings: Any) -> FittedModel:
+    """Train a model and keep only the result: `fit(split, model="felrec-q", epochs=5)`."""
+    with tempfile.TemporaryDirectory(prefix="felrec-") as folder:
+        return train(data, model, Path(folder) / "run", settings)
+
+
+def train(
+    data: Split | InteractionLog,
+    model: str,
+    out: Path,
+    settings: dict[str, Any] | None = None,
+    *,
+    device: str = "cpu",
+    resume: bool = False,
+    listeners: tuple[Listener, ...] = (),
+    progress: Progress | None = None,
+) -> FittedModel:
+    """Train a model by name into the directory `out` and return it in its state after validation."""
+    split = data if isinstance(data, Split) else split_log(data)
+    kind = model_kind(model)
+    if resume and (out / "manifest.json").exists():
+        run = _reopen(out, kind, split, settings or {})
+    else:
+        run = _begin(out, kind, split, settings or {})
+    if not run.manifest.get("finished"):
+        training = check(TrainingSettings, run.manifest["training"])
+        recommender = kind.build(check(kind.settings, run.manifest["settings"]), training.seed, pick_device(device))
+        if isinstance(recommender, Trainable):
+            validate = _validation(recommender, split, kind.name, training)
+            trainer = Trainer(recommender, split.train, training, run, validate, listeners)
+            trainer.resume()
+            trainer.fit()
+        else:
+            _fill(recommender, kind, split, run, training, progress)
+    return load(out, device=device)
+
+
+def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | None = None) -> FittedModel:
+    """The best checkpoint of a run, in the state after validation. `settings` override those of scoring."""
+    run = RunDirectory.open(Path(path))
+    kind = model_kind(run.manifest["model"])
+    chosen, _ = divide({**run.manifest["settings"], **(settings or {})}, kind.settings, kind.name)
+    recommender = kind.build(chosen, run.manifest["training"]["seed"], pick_device(device))
+    try:
+        recommender.load_weights(run.read("best", "weights"))
+    except RuntimeError:
+        raise CheckpointError(f"{path}: the weights do not fit these settings; only scoring may be changed") from None
+    after_validation = run.read("best", "state_validation")
+    recommender.load_state(after_validation)
+    pairs = pl.read_parquet(run.path / "seen.parquet")
+    return FittedModel(
+        name=kind.name,
+        recommender=recommender,
+        user_ids=Vocabulary.load(run.path / "users.parquet"),
+        item_ids=Vocabulary.load(run.path / "items.parquet"),
+        seen=SeenPairs(pairs["user"].to_numpy(), pairs["item"].to_numpy()),
+        exclude_seen=run.manifest["exclude_seen"],
+        after_train=run.read("best", "state_train"),
+        after_validation=after_validation,
+        fingerprint=run.manifest["log"]["fingerprint"],
+        settings=run.manifest["settings"],
+        clock=run.manifest["log"]["validation_ends"],
+    )
+
+
+def evaluate(
+    model: FittedModel,
+    data: Split | InteractionLog,
+    *,
+    protocol: Protocol = "online",
+    cache: CacheStart | None = None,
+    exclude_seen: ExcludeSeen = "auto",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Evaluate on the test part of a log and leave the model as it was.
+
+    By default the cache is `kept` on the log that the model was trained on and `reset` on any other.
+    """
+    split = data if isinstance(data, Split) else split_log(data)
+    same_log = split.log.fingerprint == model.fingerprint
+    cache = cache or ("kept" if same_log else "reset")
+    if cache == "kept" and not same_log:
+        raise CheckpointError("this is not the log the model was trained on, so its cache does not fit; use --cache reset")
+    before = model.recommender.state()
+    if cache == "kept":
+        model.recommender.load_state(model.after_validation)
+    try:
+        return evaluate_recommender(
+            model.recommender,
+            split,
+            model=model.name,
+            protocol=protocol,
+            cache=cache,
+            exclude_seen=exclude_seen,
+            seed=seed,
+            progress=progress,
+        )
+    finally:
+        model.recommender.load_state(before)
+
+
+def pick_device(wanted: str) -> str:
+    """A device by name; `auto` takes CUDA where there is one."""
+    has_cuda = torch.cuda.is_available()
+    if wanted == "auto":
+        return "cuda" if has_cuda else "cpu"
+    if wanted.startswith("cuda") and not has_cuda:
+        raise ConfigError(f"--device {wanted}: this machine has no CUDA device; use --device cpu")
+    if not wanted.startswith(("cpu", "cuda")):
+        raise ConfigError(f"--device {wanted}: choose cpu, cuda or auto")
+    return wanted
+
+
+def _begin(out: Path, kind: ModelKind, split: Split, given: dict[str, Any]) -> RunDirectory:
+    """A new run: all that is known before training, so that a killed run can be resumed from its directory."""
+    settings, training = divide(given, kind.settings, kind.name)
+    log, known = split.log, split.log.events[: split.validation_end]
+    manifest = {
+        "felrec": __version__,
+        "model": kind.name,
+        "settings": settings.model_dump(),
+        "training": training.model_dump(),
+        "log": {
+            "fingerprint": log.fingerprint,
+            "events": len(log),
+            "users": log.n_users,
+            "items": log.n_items,
+            "validation_ends": float(known.times[-1]),
+        },
+        "split": {"train_end": split.train_end, "validation_end": split.validation_end},
+        "exclude_seen": resolve_exclude_seen(training.exclude_seen, split),
+        "finished": False,
+    }
+    run = RunDirectory.create(out, manifest)
+    log.user_ids.prefix(int(known.users.max()) + 1).save(out / "users.parquet")
+    log.item_ids.prefix(int(known.items.max()) + 1).save(out / "items.parquet")
+    users, items = SeenPairs.of_events(known).columns()
+    pl.DataFrame({"user": users, "item": items}).write_parquet(out / "seen.parquet")
+    return run
+
+
+def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any]) -> RunDirectory:
+    """A run to resume, if model, log and settings are those it was begun with."""
+    run = RunDirectory.open(out)
+    if run.manifest["model"] != kind.name:
+        raise CheckpointError(f"{out} is a run of {run.manifest['model']}, not of {kind.name}; choose another --out")
+    if run.manifest["log"]["fingerprint"] != split.log.fingerprint:
+        raise CheckpointError(f"{out} was begun on another log; resume it with that one or choose another --out")
+    settings, training = divide(given, kind.settings, kind.name)
+    asked = {**settings.model_dump(), **training.model_dump()}
+    begun = {**run.manifest["settings"], **run.manifest["training"]}
+    for name in given:
+        if asked[name] != begun[name]:
+            raise ConfigError(f"{out} was begun with {name}={begun[name]}; resume it without changing that")
+    return run
+
+
+def _validation(
+    recommender: Recommender, split: Split, name: str, training: TrainingSettings
+) -> Callable[[], dict[str, float]]:
+    """The callable by which the trainer validates: `online`, from the state that training left."""
+
+    def validate() -> dict[str, float]:
+        report = evaluate_recommender(
+            recommender, split, model=name, exclude_seen=training.exclude_seen, part="validation"
+        )
+        return {key: report.metric(key) for key in ("rank", "hr@10", "mrr")}
+
+    return validate
+
+
+def _fill(
+    recommender: Recommender,
+    kind: ModelKind,
+    split: Split,
+    run: RunDirectory,
+    training: TrainingSettings,
+    progress: Progress | None,
+) -> None:
+    """Models without gradients only take the log in, after a setting was chosen on validation where there is one."""
+    chosen, recommender = _choose(recommender, kind, split, run, training, progress)
+    recommender.reset()
+    replay(recommender, split.train, progress)
+    after_train = recommender.state()
+    metrics = _validation(recommender, split, kind.name, training)()
+    files = {
+        "weights": recommender.weights(),
+        "state_train": after_train,
+        "state_validation": recommender.state(),
+    }
+    run.manifest |= {"settings": {**run.manifest["settings"], **chosen}, "finished": True}
+    run.commit("best", "best", files, {"epoch": 0, "metrics": metrics})
+
+
+def _choose(
+    recommender: Recommender,
+    kind: ModelKind,
+    split: Split,
+    run: RunDirectory,
+    training: TrainingSettings,
+    progress: Progress | None,
+) -> tuple[dict[str, float], Recommender]:
+    """The setting with the best hr@10 on validation, unless it was given."""
+    if not isinstance(recommender, Choosable) or None not in run.manifest["settings"].values():
+        return {}, recommender
+    best: tuple[float, dict[str, float], Recommender] | None = None
+    for chosen, candidate in recommender.choices():
+        replay(candidate, split.train, progress)
+        hits = _validation(candidate, split, kind.name, training)()["hr@10"]
+        if best is None or hits > best[0]:
+            best = hits, chosen, candidate
+    if best is None:
+        return {}, recommender
+    return best[1], best[2]

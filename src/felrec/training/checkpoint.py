@@ -1,0 +1,134 @@
+"""A run directory: safetensors files and one JSON manifest, changed only in whole steps.
+
+A checkpoint is a folder of safetensors that is written under a temporary name, synced, and renamed; it
+counts only once the manifest names it, and the manifest is replaced atomically. Whatever happens in
+between, the manifest names a checkpoint that is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from felrec.errors import CheckpointError
+from felrec.recommender import Tensors
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+class RunDirectory:
+    """Reads and writes the checkpoints of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest: dict[str, Any] = {}
+
+    @classmethod
+    def create(cls, path: Path, manifest: dict[str, Any]) -> RunDirectory:
+        """Start a run in a directory that holds none."""
+        if (path / MANIFEST).exists():
+            raise CheckpointError(f"{path} already holds a run; continue it with --resume or choose another --out")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be created ({error.strerror}); choose another --out") from None
+        run = cls(path)
+        run.update({"format": FORMAT, "versions": versions(), **manifest})
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Open a run that exists."""
+        run = cls(path)
+        try:
+            run.manifest = json.loads((path / MANIFEST).read_text())
+        except FileNotFoundError:
+            raise CheckpointError(f"{path} holds no run (no {MANIFEST}); make one with felrec train") from None
+        except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+            raise CheckpointError(f"{path / MANIFEST} cannot be read ({error}); train anew or restore it") from None
+        if run.manifest.get("format", 0) > FORMAT:
+            raise CheckpointError(f"{path} was written by a newer felrec (format {run.manifest['format']}); upgrade felrec")
+        return run
+
+    def update(self, changes: dict[str, Any]) -> None:
+        """Change entries of the manifest, atomically."""
+        self.manifest |= changes
+        temporary = self.path / f".{MANIFEST}.new"
+        with temporary.open("w") as file:
+            json.dump(self.manifest, file, indent=2)
+            file.write("\n")
+            _sync(file.fileno())
+        temporary.replace(self.path / MANIFEST)
+        _sync_directory(self.path)
+
+    def commit(self, slot: str, name: str, files: dict[str, Tensors], notes: dict[str, Any]) -> None:
+        """Write a checkpoint folder `name` and make it the one of `slot` ("best" or "resume")."""
+        temporary, final = self.path / f".{name}.new", self.path / name
+        for stale in (temporary, final):
+            shutil.rmtree(stale, ignore_errors=True)
+        temporary.mkdir()
+        digests = {}
+        for file, tensors in files.items():
+            target = temporary / f"{file}.safetensors"
+            save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, target)
+            with target.open("rb") as written:
+                _sync(written.fileno())
+                digests[file] = hashlib.file_digest(written, "sha256").hexdigest()
+        _sync_directory(temporary)
+        temporary.rename(final)
+        before = self.manifest.get(slot)
+        self.update({slot: {"folder": name, "sha256": digests, **notes}})
+        if before and before["folder"] != name:
+            shutil.rmtree(self.path / before["folder"], ignore_errors=True)
+
+    def discard(self, slot: str) -> None:
+        """Drop the checkpoint of `slot`."""
+        before = self.manifest.pop(slot, None)
+        self.update({})
+        if before:
+            shutil.rmtree(self.path / before["folder"], ignore_errors=True)
+
+    def read(self, slot: str, file: str) -> Tensors:
+        """Tensors of a checkpoint, checked against the manifest."""
+        entry = self.manifest.get(slot)
+        if entry is None:
+            raise CheckpointError(f"{self.path} holds no {slot} checkpoint yet; let training finish an epoch")
+        path = self.path / entry["folder"] / f"{file}.safetensors"
+        try:
+            with path.open("rb") as stored:
+                digest = hashlib.file_digest(stored, "sha256").hexdigest()
+            if digest != entry["sha256"][file]:
+                raise CheckpointError(f"{path} is damaged (its checksum differs); restore it or train anew")
+            return load_file(path)
+        except FileNotFoundError:
+            raise CheckpointError(f"{path} is missing; restore it or train anew") from None
+        except SafetensorError as error:
+            raise CheckpointError(f"{path} is damaged ({error}); restore it or train anew") from None
+
+
+def versions() -> dict[str, str]:
+    """What a run was made with."""
+    return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+
+
+def _sync(descriptor: int) -> None:
+    os.fsync(descriptor)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

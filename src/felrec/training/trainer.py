@@ -1,0 +1,191 @@
+"""The training loop: time order, one schedule, validation after each epoch, checkpoints that resume exactly."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NoReturn, Protocol
+
+import torch
+
+from felrec.config import TrainingSettings
+from felrec.data.events import Events
+from felrec.errors import TrainingError
+from felrec.recommender import Tensors, Trainable
+from felrec.training.checkpoint import RunDirectory
+from felrec.training.optimiser import build_optimiser, load_optimiser_state, optimiser_state
+from felrec.training.schedule import learning_rate
+
+Validate = Callable[[], dict[str, float]]
+"""Evaluates the model on the validation part, leaving behind the state after it."""
+
+
+class Listener(Protocol):
+    """Something that follows training: a progress bar, a log, TensorBoard."""
+
+    def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None:
+        """After each step, which took `events` events."""
+        ...
+
+    def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
+        """After each validation."""
+        ...
+
+
+class Trainer:
+    """Trains one model on one run of events and keeps the best checkpoint in a run directory."""
+
+    def __init__(
+        self,
+        model: Trainable,
+        events: Events,
+        settings: TrainingSettings,
+        run: RunDirectory,
+        validate: Validate,
+        listeners: tuple[Listener, ...] = (),
+    ) -> None:
+        self.model, self.events, self.settings, self.run = model, events, settings, run
+        self.validate, self.listeners = validate, listeners
+        self.optimiser = build_optimiser(model.parameters(), settings)
+        self.bounds = batch_bounds(len(events), settings.batch_size)
+        self.epoch, self.step = 0, 0
+        self.loss_sum = 0.0
+        self._saved_at = time.monotonic()
+
+    def resume(self) -> None:
+        """Continue from the newest resume checkpoint; without one, training starts at the beginning."""
+        entry = self.run.manifest.get("resume")
+        if entry is None:
+            return
+        self.model.load_weights(self.run.read("resume", "weights"))
+        self.model.load_state(self.run.read("resume", "state"))
+        self.model.load_memory(self.run.read("resume", "memory"))
+        load_optimiser_state(self.optimiser, self.run.read("resume", "optimiser"))
+        self.epoch, self.step, self.loss_sum = entry["epoch"], entry["step"], entry["loss_sum"]
+
+    def fit(self) -> None:
+        """Train to the end, or until patience runs out."""
+        self.model.train()
+        while self.epoch < self.settings.epochs and not self._out_of_patience():
+            self._train_epoch()
+            self._end_epoch()
+        self.run.update({"finished": True})
+        self.run.discard("resume")
+
+    def _train_epoch(self) -> None:
+        if self.step == 0:
+            self.model.begin_epoch()
+            self.loss_sum = 0.0
+        while self.step < len(self.bounds) - 1:
+            batch = self.events[self.bounds[self.step] : self.bounds[self.step + 1]]
+            self._train_step(batch)
+            every = self.settings.validate_every
+            if every and self.step % every == 0 and self.step < len(self.bounds) - 1:
+                self._validate_within_epoch()
+            if time.monotonic() - self._saved_at >= self.settings.checkpoint_seconds:
+                self._save_resume()
+
+    def _train_step(self, batch: Events) -> None:
+        rate = learning_rate(self.settings, self.epoch, self.step, len(self.bounds) - 1)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        with self._autocast():
+            loss = self.model.loss(batch)
+        value = loss.item()
+        if not math.isfinite(value):
+            self._stop_on(value)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_value_(self.model.parameters(), self.settings.clip)
+        self.optimiser.step()
+        self.loss_sum += value * len(batch)
+        self.step += 1
+        for listener in self.listeners:
+            listener.step(epoch=self.epoch, step=self.step, events=len(batch), loss=value, lr=rate)
+
+    def _end_epoch(self) -> None:
+        state_after_train = self.model.state()
+        metrics, state_after_validation = self._validate()
+        record = {"epoch": self.epoch + 1, "loss": self.loss_sum / len(self.events), **metrics}
+        best = self.run.manifest.get("best")
+        is_best = best is None or metrics["rank"] < best["metrics"]["rank"]
+        if is_best:
+            files = {
+                "weights": self.model.weights(),
+                "state_train": state_after_train,
+                "state_validation": state_after_validation,
+            }
+            notes = {"epoch": self.epoch + 1, "metrics": metrics}
+            self.run.commit("best", f"best-{self.epoch + 1:04d}", files, notes)
+        self._tell_validated(metrics, is_best)
+        self.epoch, self.step = self.epoch + 1, 0
+        self.run.manifest["epochs"] = [*self.run.manifest.get("epochs", []), record]
+        self._save_resume()
+
+    def _validate(self) -> tuple[dict[str, float], Tensors]:
+        """Metrics on validation and the state after it; the model is put back as it was."""
+        before = self.model.state()
+        self.model.train(False)
+        try:
+            metrics = self.validate()
+            return metrics, self.model.state()
+        finally:
+            self.model.train()
+            self.model.load_state(before)
+
+    def _validate_within_epoch(self) -> None:
+        """To watch only: the cache lacks the rest of the training part, so this never makes a best checkpoint."""
+        metrics, _ = self._validate()
+        entry = {"epoch": self.epoch + 1, "step": self.step, **metrics}
+        self.run.update({"within_epochs": [*self.run.manifest.get("within_epochs", []), entry]})
+        self._tell_validated(metrics, best=False)
+
+    def _save_resume(self) -> None:
+        weights = self.model.weights()
+        if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
+            self._stop_on(math.nan)
+        files = {
+            "weights": weights,
+            "state": self.model.state(),
+            "memory": self.model.memory(),
+            "optimiser": optimiser_state(self.optimiser),
+        }
+        notes = {"epoch": self.epoch, "step": self.step, "loss_sum": self.loss_sum}
+        self.run.commit("resume", f"resume-{self.epoch:04d}-{self.step:07d}", files, notes)
+        self._saved_at = time.monotonic()
+
+    def _stop_on(self, value: float) -> NoReturn:
+        best = self.run.manifest.get("best")
+        kept = f"the best checkpoint, of epoch {best['epoch']}, is kept" if best else "no epoch was finished"
+        raise TrainingError(
+            f"the loss became {value} in epoch {self.epoch + 1}, step {self.step + 1}; {kept}; "
+            f"try a smaller lr (it was {self.settings.lr}) or more warmup in a new --out"
+        )
+
+    def _out_of_patience(self) -> bool:
+        best = self.run.manifest.get("best")
+        return bool(self.settings.patience and best and self.epoch - best["epoch"] >= self.settings.patience)
+
+    def _tell_validated(self, metrics: dict[str, float], best: bool) -> None:
+        for listener in self.listeners:
+            listener.validated(epoch=self.epoch, step=self.step, metrics=metrics, best=best)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if self.settings.precision == "float32":
+            return nullcontext()
+        device = next(iter(self.model.parameters())).device.type
+        return torch.autocast(device, dtype=torch.bfloat16)
+
+
+def batch_bounds(events: int, batch_size: int) -> list[int]:
+    """Where batches begin and end: no event is dropped, and a remainder of one joins the batch before it.
+
+    >>> batch_bounds(10, 4), batch_bounds(9, 4)
+    ([0, 4, 8, 10], [0, 4, 9])
+    """
+    bounds = [*range(0, events, batch_size), events]
+    if len(bounds) > 2 and bounds[-1] - bounds[-2] == 1:
+        del bounds[-2]
+    return bounds

@@ -1,0 +1,105 @@
+"""The encoder against a plain implementation that loops over sequences and heads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from felrec.model.dropout import Dropout
+from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise, sinusoids
+from felrec.model.felrec import with_empty_slot
+
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+def encoder(**changes: object) -> Encoder:
+    built = Encoder(**{**dict(width=16, layers=2, heads=4, feed_forward=24, history_length=6), **changes})  # type: ignore[arg-type]
+    initialise(built, torch.Generator().manual_seed(1))
+    return built.eval()
+
+
+def plain(model: Encoder, vectors: Tensor, kind: int) -> Tensor:
+    """One sequence (n, D) without padding; its newest entry stands at the last position."""
+    assert model.types is not None
+    x = (vectors + model.types[kind]) * math.sqrt(16) + sinusoids(6, 16)[6 - len(vectors) :]
+    x = model.input_norm(x)
+    for block in model.blocks:
+        q, k, v = (x @ w.T for w in block.attention.query_key_value.weight.chunk(3))  # type: ignore[union-attr]
+        heads = []
+        for h in range(4):
+            part = slice(4 * h, 4 * h + 4)
+            attention = torch.softmax(q[:, part] @ k[:, part].T / 2, dim=1)
+            heads.append(attention @ v[:, part])
+        attended = torch.cat(heads, dim=1) @ block.attention.output.weight.T  # type: ignore[union-attr]
+        x = block.attention_norm(x + attended)  # type: ignore[operator]
+        x = block.feed_forward_norm(x + block.contract(F.relu(block.expand(x))))  # type: ignore[operator]
+    return model.output(x.mean(dim=0))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kind", [ITEM_SEQUENCE, USER_SEQUENCE])
+def test_padded_batches_equal_single_sequences(kind: int) -> None:
+    model, generator = encoder(), torch.Generator().manual_seed(2)
+    vectors = torch.randn(4, 6, 16, generator=generator)
+    lengths = [1, 3, 5, 6]
+    mask = torch.tensor([[position >= 6 - length for position in range(6)] for length in lengths])
+    batch = model(vectors, mask, kind, GENERATOR)
+    for i, length in enumerate(lengths):
+        assert torch.allclose(batch[i], plain(model, vectors[i, 6 - length :], kind), atol=1e-5)
+
+
+def test_trimming_empty_positions_changes_nothing() -> None:
+    model = encoder()
+    vectors = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(3))
+    mask = torch.tensor([[False, False, False, True, True, True], [False, False, False, False, True, True]])
+    whole = model(vectors, mask, ITEM_SEQUENCE, GENERATOR)
+    assert torch.allclose(whole, model(vectors[:, 3:], mask[:, 3:], ITEM_SEQUENCE, GENERATOR), atol=1e-6)
+
+
+def test_masked_positions_do_not_matter_and_visible_ones_do() -> None:
+    model = encoder()
+    vectors = torch.randn(1, 6, 16, generator=torch.Generator().manual_seed(4))
+    mask = torch.tensor([[False, False, True, True, True, True]])
+    before = model(vectors, mask, ITEM_SEQUENCE, GENERATOR)
+    hidden, shown = vectors.clone(), vectors.clone()
+    hidden[0, 1] *= -1
+    shown[0, 2] *= -1
+    assert torch.allclose(before, model(hidden, mask, ITEM_SEQUENCE, GENERATOR), atol=1e-6)
+    assert not torch.allclose(before, model(shown, mask, ITEM_SEQUENCE, GENERATOR), atol=1e-3)
+
+
+def test_types_tell_users_from_items_unless_switched_off() -> None:
+    vectors, mask = torch.randn(1, 6, 16, generator=torch.Generator().manual_seed(5)), torch.ones(1, 6).bool()
+    typed, untyped = encoder(), encoder(type_embedding=False)
+    assert not torch.allclose(typed(vectors, mask, 0, GENERATOR), typed(vectors, mask, 1, GENERATOR), atol=1e-3)
+    assert torch.equal(untyped(vectors, mask, 0, GENERATOR), untyped(vectors, mask, 1, GENERATOR))
+
+
+def test_the_empty_slot_precedes_short_histories_only() -> None:
+    mask = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]], dtype=bool)
+    assert with_empty_slot(mask).astype(int).tolist() == [[0, 0, 1], [0, 1, 1], [1, 1, 1], [1, 1, 1]]
+    assert with_empty_slot(np.array([[False], [True]])).all()
+
+
+def test_dropout_keeps_the_mean_and_drops_its_share() -> None:
+    dropout, generator = Dropout(0.1), torch.Generator().manual_seed(6)
+    kept = dropout(torch.ones(1001, 333), generator)
+    assert float((kept == 0).float().mean()) == pytest.approx(0.1, abs=0.003)
+    assert float(kept.mean()) == pytest.approx(1, abs=0.003)
+    assert kept.unique().numel() == 2
+    columns = (kept == 0).float().mean(dim=0)  # no position within a random word is special
+    assert float(columns.min()) > 0.05
+    assert float(columns.max()) < 0.16
+    assert torch.equal(dropout.eval()(torch.ones(3), generator), torch.ones(3))
+
+
+def test_dropout_repeats_with_its_generator() -> None:
+    dropout = Dropout(0.5)
+    first = dropout(torch.ones(50), torch.Generator().manual_seed(7))
+    again = dropout(torch.ones(50), torch.Generator().manual_seed(7))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, dropout(torch.ones(50), torch.Generator().manual_seed(8)))

@@ -1,0 +1,168 @@
+"""One suite for every recommender: a new entry in the registry is tested here without another line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from felrec.data.events import Events
+from felrec.data.split import PARTITIONS, split_log
+from felrec.data.synthetic import synthetic_log
+from felrec.evaluation.protocols import replay, walk
+from felrec.evaluation.report import evaluate
+from felrec.registry import MODELS
+from felrec.recommender import Queries, Recommender, Trainable
+from felrec.training.trainer import batch_bounds
+
+TINY: dict[str, dict[str, Any]] = {
+    name: {"width": 8, "layers": 1, "heads": 2, "feed_forward": 16, "history_length": 6, "queue_size": 100}
+    for name in ("felrec-q", "felrec-p")
+}
+EVENTS = synthetic_log(900, n_users=40, n_items=30, seed=5).log.events
+
+
+def build(name: str) -> Recommender:
+    kind = MODELS[name]
+    return kind.build(kind.settings(**TINY.get(name, {})), 0, "cpu")
+
+
+def taught(name: str, events: Events = EVENTS) -> Recommender:
+    """A model that has learned a little, if it can, and has observed the events."""
+    model = build(name)
+    if isinstance(model, Trainable):
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        model.train()
+        model.begin_epoch()
+        bounds = batch_bounds(len(events), 128)
+        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            optimiser.zero_grad()
+            model.loss(events[start:stop]).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+        model.train(False)
+        model.reset()
+    replay(model, events)
+    return model
+
+
+def queries(block: Events) -> Queries:
+    return Queries.before_each(block)
+
+
+def digest(model: Recommender) -> dict[str, bytes]:
+    return {name: tensor.numpy().tobytes() for name, tensor in {**model.state(), **model.weights()}.items()}
+
+
+every_model = pytest.mark.parametrize("name", list(MODELS))
+CANDIDATES = np.arange(30, dtype=np.int32)
+
+
+@every_model
+def test_scoring_changes_nothing(name: str) -> None:
+    model = taught(name)
+    before = digest(model)
+    first = model.score(queries(EVENTS[-50:]), CANDIDATES)
+    assert digest(model) == before
+    assert torch.equal(first, model.score(queries(EVENTS[-50:]), CANDIDATES))
+    assert first.shape == (50, 30)
+
+
+@every_model
+def test_a_batch_of_queries_equals_single_queries(name: str) -> None:
+    model, asked = taught(name), queries(EVENTS[-40:])
+    together = model.score(asked, CANDIDATES)
+    for i in range(0, 40, 7):
+        assert torch.allclose(together[i], model.score(asked[i : i + 1], CANDIDATES)[0], atol=1e-5)
+
+
+@every_model
+def test_candidates_may_come_in_any_order_and_number(name: str) -> None:
+    model, asked = taught(name), queries(EVENTS[-5:])
+    some = np.array([17, 3, 9], dtype=np.int32)
+    whole = model.score(asked, CANDIDATES)
+    assert torch.allclose(model.score(asked, some), whole[:, torch.from_numpy(some.astype(np.int64))], atol=1e-5)
+
+
+@every_model
+def test_save_and_load_give_identical_scores(name: str) -> None:
+    model, fresh = taught(name), build(name)
+    fresh.load_weights(model.weights())
+    fresh.load_state(model.state())
+    asked = queries(EVENTS[-20:])
+    assert torch.equal(model.score(asked, CANDIDATES), fresh.score(asked, CANDIDATES))
+    for one in (model, fresh):
+        one.observe(EVENTS[:10])
+    assert digest(model) == digest(fresh)
+
+
+@every_model
+def test_reset_forgets_events_and_keeps_weights(name: str) -> None:
+    model, weights = taught(name), taught(name).weights()
+    model.reset()
+    replay(model, EVENTS)
+    assert all(torch.equal(tensor, weights[key]) for key, tensor in model.weights().items())
+    assert digest(model) == digest(taught(name))
+
+
+@every_model
+def test_unknown_users_and_items_are_accepted(name: str) -> None:
+    model = taught(name)
+    stranger = Queries.now(np.array([10_000]), 1e9)
+    before = model.score(stranger, np.array([0, 5_000], dtype=np.int32))[0]
+    assert torch.isfinite(before[0])
+    assert before[1] == -torch.inf  # nothing is known of it: below everything
+    if "new_items" in model.represents:
+        model.observe(Events.of([10_000, 3], [5_000, 5_000], [1e9, 1e9 + 1]))
+        assert torch.isfinite(model.score(stranger, np.array([5_000], dtype=np.int32))).all()
+
+
+@every_model
+def test_an_empty_model_answers(name: str) -> None:
+    model = build(name)
+    assert model.score(Queries.now(np.array([0]), 0.0), np.zeros(0, dtype=np.int32)).shape == (1, 0)
+    model.observe(EVENTS[:1])
+    assert model.score(queries(EVENTS[1:3]), EVENTS.items[:1]).shape == (2, 1)
+
+
+@every_model
+def test_no_event_leaks_into_a_score_computed_for_it_or_before_it(name: str) -> None:
+    """Changing any event at or after e changes no score that was computed for e."""
+    start, block = 600, 64
+    for e in (0, 5, 40, block - 1):
+        scores = []
+        for change in (False, True):
+            users, items = EVENTS.users.copy(), EVENTS.items.copy()
+            if change:
+                items[start + e :] = (items[start + e :] + 7) % 30
+                users[start + e + 1 :] = (users[start + e + 1 :] + 11) % 40
+            events = Events(users, items, EVENTS.times)
+            model = build(name)
+            replay(model, events[:start])
+            asked = queries(events[start : start + block])
+            scores.append(model.score(asked, CANDIDATES)[: e + 1])
+        assert torch.equal(scores[0], scores[1])
+
+
+@every_model
+def test_evaluation_is_free_of_leaks_across_blocks(name: str) -> None:
+    """The ranks of early events are the same whatever happens later."""
+    later = EVENTS.items.copy()
+    later[700:] = (later[700:] + 3) % 30
+    ranks = []
+    for items in (EVENTS.items, later):
+        events = Events(EVENTS.users, items, EVENTS.times)
+        model = taught(name, EVENTS[:400])
+        ranks.append(walk(model, events, 400, 900).metrics["rank"][:300])
+    assert (ranks[0] == ranks[1]).all()
+
+
+@every_model
+def test_it_learns_a_planted_log(name: str) -> None:
+    """Far better than chance where tastes and popularity are plain to see."""
+    parts = split_log(synthetic_log(6_000, n_users=60, n_items=60, tastes=2, taste_strength=1.0, seed=2).log)
+    model = taught(name, parts.log.events[: parts.validation_end])
+    report = evaluate(model, parts, model=name, exclude_seen="no")
+    assert report.metric("rank", "total_representable") < 0.45
+    assert {partition for partition in PARTITIONS if partition in model.represents} == set(model.represents)
