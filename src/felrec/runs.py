@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from felrec.fitted import FittedModel
 from felrec.registry import ModelKind, model_kind
 from felrec.recommender import Choosable, Recommender, Trainable
 from felrec.training.checkpoint import RunDirectory
-from felrec.training.trainer import Listener, Trainer
+from felrec.training.trainer import Listener, Trainer, batch_bounds
 from felrec.version import __version__
 
 
@@ -56,9 +57,10 @@ def train(
         recommender = kind.build(check(kind.settings, run.manifest["settings"]), training.seed, pick_device(device))
         if isinstance(recommender, Trainable):
             validate = _validation(recommender, split, kind.name, training)
-            trainer = Trainer(recommender, split.train, training, run, validate, listeners)
-            trainer.resume()
-            trainer.fit()
+            with _tensorboard(training, run, len(split.train)) as scalars:
+                trainer = Trainer(recommender, split.train, training, run, validate, (*listeners, *scalars))
+                trainer.resume()
+                trainer.fit()
         else:
             _fill(recommender, kind, split, run, training, progress)
     return load(out, device=device)
@@ -183,6 +185,18 @@ def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any]) -> 
         if asked[name] != begun[name]:
             raise ConfigError(f"{out} was begun with {name}={begun[name]}; resume it without changing that")
     return run
+
+
+@contextmanager
+def _tensorboard(training: TrainingSettings, run: RunDirectory, events: int) -> Iterator[tuple[Listener, ...]]:
+    """The listener that writes for TensorBoard, if that is wanted."""
+    if not training.tensorboard:
+        yield ()
+        return
+    from felrec.training.tensorboard import TensorBoard
+
+    with closing(TensorBoard(run.path / "tensorboard", len(batch_bounds(events, training.batch_size)) - 1)) as listener:
+        yield (listener,)
 
 
 def _validation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import stat
 import zipfile
@@ -34,4 +35,4 @@ def _check(opened: zipfile.ZipFile, name: str, parent: Path) -> None:
     needed = sum(member.file_size for member in opened.infolist())
     free = shutil.disk_usage(parent).free
     if needed > free:
-        raise FetchError(f"the disk is full: {name} needs {needed:,} bytes and {free:,} are free in {parent}")
+        raise OSError(errno.ENOSPC, f"{name} needs {needed:,} bytes, {free:,} are free")

@@ -15,9 +15,9 @@ class Dataset:
 
     name: str
     title: str
-    rows: int  # as published; round where only round numbers are
-    users: int
-    items: int
+    rows: int  # as published; round for twitch-full, where only round numbers are
+    users: int  # with at least one event
+    items: int  # with at least one event: MovieLens lists more films than were rated
     licence: str
     homepage: str
     url: str | None  # None: to be downloaded by hand

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import http.client
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -135,11 +136,16 @@ def _digest(path: Path, kind: str) -> str:
 
 
 def _install(part: Path, dataset: Dataset, folder: Path) -> None:
-    if dataset.is_archive:
-        unzip(part, folder)
-        part.unlink()
-    else:
+    if not dataset.is_archive:
         folder.mkdir(exist_ok=True)
         part.rename(folder / dataset.file)
+        return
+    try:
+        unzip(part, folder)
+    except FetchError:
+        part.unlink()  # what is bad stays bad: the next call shall not go on from it
+        raise
+    part.unlink()
     if not (folder / dataset.file).is_file():
+        shutil.rmtree(folder)
         raise FetchError(f"{dataset.name}: there is no {dataset.file} in the download; see {dataset.homepage}")

@@ -159,8 +159,9 @@ def as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
 
 def _digest_ids(digest: hashlib._Hash, ids: pl.Series) -> None:
     """Lengths and bytes, so that ["ab", "c"] and ["a", "bc"] differ."""
-    digest.update(f"{ids.dtype}:{len(ids)};".encode())
-    if ids.dtype == pl.Int64:
+    integers = ids.dtype == pl.Int64
+    digest.update(f"{'int' if integers else 'str'}:{len(ids)};".encode())
+    if integers:
         digest.update(np.ascontiguousarray(ids.to_numpy(), dtype="<i8").data)
         return
     digest.update(ids.str.len_bytes().to_numpy().astype("<u4").data)

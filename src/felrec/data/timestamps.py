@@ -69,7 +69,12 @@ def read_times(column: pl.Series, unit: str = "auto", source: str = "frame") -> 
 
 
 def _numbers(column: pl.Series, unit: str, source: str) -> Ticks:
-    if not column.dtype.is_integer():
+    if column.dtype.is_integer():
+        narrow = column.cast(pl.Int64, strict=False)
+        if narrow.null_count():
+            _fail(column, narrow.is_null(), source, "is after the year 9999; check the column")
+        column = narrow
+    else:
         column = column.cast(pl.Float64)
         if not column.is_finite().all():
             _fail(column, ~column.is_finite(), source, "is not a finite number")
@@ -82,8 +87,9 @@ def _numbers(column: pl.Series, unit: str, source: str) -> Ticks:
 def _checked(column: pl.Series, per_second: int, source: str) -> Ticks:
     if (column < 0).any():
         _fail(column, column < 0, source, "is before 1970")
-    if (column > _LAST_SECOND * per_second).any():
-        _fail(column, column > _LAST_SECOND * per_second, source, "is after the year 9999; check --time-unit")
+    last = min(_LAST_SECOND * per_second, np.iinfo(np.int64).max)
+    if (column > last).any():
+        _fail(column, column > last, source, "is after the year 9999; check --time-unit")
     values = column.to_numpy()
     # Whole floats become integers (exact below 2**53), which sort faster.
     if values.dtype.kind == "f" and values.max(initial=0.0) < 2**53 and bool(np.all(values == np.floor(values))):

@@ -39,14 +39,15 @@ class FELRec(nn.Module):
         super().__init__()
         self.settings = s = settings or FELRecSettings()
         generator = torch.Generator().manual_seed(seed)
-        self.encoder = Encoder(
-            s.width, s.layers, s.heads, s.feed_forward, s.dropout, s.history_length, s.type_embedding
-        )
-        heads = (s.normalisation, s.projection == "mlp", s.share_projections)
-        if variant == "q":
-            self.objective = Contrast(s.width, s.queue_size, s.temperature, *heads, generator)
-        else:
-            self.objective = Predict(s.width, *heads)
+        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+            self.encoder = Encoder(
+                s.width, s.layers, s.heads, s.feed_forward, s.dropout, s.history_length, s.type_embedding
+            )
+            heads = (s.normalisation, s.projection == "mlp", s.share_projections)
+            if variant == "q":
+                self.objective = Contrast(s.width, s.queue_size, s.temperature, *heads, generator)
+            else:
+                self.objective = Predict(s.width, *heads)
         initialise(self, generator)
         self.device = torch.device(device)
         self.to(self.device)

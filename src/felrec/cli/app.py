@@ -1,0 +1,74 @@
+"""The entry point `felrec`: its commands, and how every error becomes one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+from typer.main import get_command
+
+from felrec.cli import compare, datasets, demo, evaluate, inspect, models, recommend, train
+from felrec.errors import FelrecError
+from felrec.version import __version__
+
+app = typer.Typer(
+    name="felrec",
+    help="Recommend items that nobody had seen an hour ago, from events alone.",
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: fast, and the same on a terminal, in a pipe and in docs/cli.md
+    pretty_exceptions_enable=False,
+)
+app.add_typer(datasets.app, name="datasets")
+app.command("models")(models.models)
+app.command("inspect")(inspect.inspect_log)
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
+app.command("recommend")(recommend.recommend)
+app.command("demo")(demo.demo)
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Recommend items that nobody had seen an hour ago, from events alone."""
+    if version:
+        typer.echo(f"felrec {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 if it went well, 2 with one line on stderr if the user can mend it."""
+    try:
+        code = get_command(app).main(args=arguments, prog_name="felrec", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has gone (`felrec models | head -1`); nothing must be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except FelrecError as error:
+        code = _fail(str(error))
+    except OSError as error:
+        code = _fail(
+            f"{error.filename or 'input or output'}: {error.strerror}; check the path, its rights and its disk"
+        )
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # the usage errors of typer, whichever module they live in
+            raise
+        context = getattr(error, "ctx", None)
+        code = _fail(
+            f"{error.format_message().rstrip('.')}; see {context.command_path if context else 'felrec'} --help"
+        )
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> int:
+    print("felrec:", " ".join(message.split()), file=sys.stderr)
+    return 2

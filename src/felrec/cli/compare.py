@@ -1,0 +1,86 @@
+"""`felrec compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from felrec.cli.options import (
+    Config,
+    Device,
+    Epochs,
+    ItemColumn,
+    Log,
+    Pairs,
+    Resume,
+    TimeColumn,
+    TimeUnit,
+    TrainingSeed,
+    UserColumn,
+    open_log,
+    resumable,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from felrec.comparison import Comparison
+
+
+def compare(
+    log: Log,
+    names: Annotated[str, typer.Option("--models", metavar="A,B,C", help="Models, with commas between.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the runs and results go.")],
+    config: Config = None,
+    pairs: Pairs = None,
+    epochs: Epochs = None,
+    seed: TrainingSeed = None,
+    resume: Resume = False,
+    device: Device = "cpu",
+    user_col: UserColumn = None,
+    item_col: ItemColumn = None,
+    time_col: TimeColumn = None,
+    time_unit: TimeUnit = "auto",
+) -> None:
+    r"""Train and test several models on a log.
+
+    The result is one table, one JSON file and one plot. A setting goes to every model that has it. After an interruption, --resume goes on at the model it was on.
+
+    \b
+    Example:
+      felrec compare events.parquet --models felrec-q,popularity,decayed-popularity --out runs/c
+    """
+    from felrec import comparison
+    from felrec.cli.progress import TerminalWatcher
+    from felrec.data.split import split_log
+    from felrec.evaluation.plots import require_matplotlib
+
+    require_matplotlib()
+    models, settings = comparison.read_names(names), settings_of(config, pairs, epochs, seed)
+    comparison.settings_by_model(models, settings)
+    split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
+    with resumable():
+        result = comparison.compare(split, models, out, settings, device=device, resume=resume, watch=TerminalWatcher())
+    print_comparison(result)
+    for file in comparison.write(result, out):
+        typer.echo(f"wrote {file}")
+
+
+def print_comparison(result: Comparison) -> None:
+    """Print the table, and below it whether each model beats the best simple baseline."""
+    from felrec.cli.tables import output, print_reports, ties_note
+
+    print_reports(result.reports)
+    console = output()
+    if note := ties_note(result.test_times):
+        console.print(note)
+    console.print()
+    if not result.differences:
+        console.print("no model without parameters to compare with; add decayed-popularity to --models for intervals")
+    for difference in result.differences:
+        gap = difference.interval
+        console.print(
+            f"{difference.metric} of {difference.model} minus {difference.baseline}: {gap.difference:+.4f}"
+            f" (95 % interval {gap.low:+.4f} to {gap.high:+.4f}): {gap.verdict}"
+        )

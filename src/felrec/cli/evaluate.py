@@ -1,0 +1,87 @@
+"""`felrec evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from felrec.cli.options import (
+    Device,
+    ItemColumn,
+    Log,
+    Pairs,
+    Run,
+    TimeColumn,
+    TimeUnit,
+    UserColumn,
+    open_log,
+    settings_of,
+)
+from felrec.errors import ConfigError
+
+
+def evaluate(
+    run: Run,
+    log: Log,
+    protocol: Annotated[
+        Literal["online", "paper"],
+        typer.Option("--protocol", help="online: score, then observe. paper: as published, which leaks."),
+    ] = "online",
+    cache: Annotated[
+        Literal["kept", "reset", "empty"] | None,
+        typer.Option(
+            "--cache",
+            help="What the model knows at the start of the test: what training left, the earlier log replayed with the "
+            "final weights, or nothing. Without it: kept on the log of the training, reset on another.",
+        ),
+    ] = None,
+    exclude_seen: Annotated[
+        Literal["auto", "yes", "no"],
+        typer.Option("--exclude-seen", help="Leave out what the user already had; auto if that hardly ever repeats."),
+    ] = "auto",
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="F", help="Write the metrics as JSON.")] = None,
+    events_file: Annotated[
+        Path | None, typer.Option("--events", metavar="F.parquet", help="Write one row per test event.")
+    ] = None,
+    pairs: Pairs = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the sampled negatives.", min=0)] = 0,
+    device: Device = "cpu",
+    user_col: UserColumn = None,
+    item_col: ItemColumn = None,
+    time_col: TimeColumn = None,
+    time_unit: TimeUnit = "auto",
+) -> None:
+    r"""Test a trained model on the last 10 % of a log.
+
+    The log may be the one it was trained on or any other.
+
+    \b
+    Example:
+      felrec evaluate runs/q events.parquet --json q.json
+      felrec evaluate runs/q another.csv --set neighbours=10
+    """
+    for file in (json_file, events_file):
+        if file is not None and not file.parent.is_dir():
+            raise ConfigError(f"{file}: there is no directory {file.parent}; make it first")
+    from felrec import runs
+    from felrec.cli.progress import TerminalWatcher
+    from felrec.cli.tables import output, print_report, ties_note
+    from felrec.data.split import split_log
+
+    model = runs.load(run, device=device, settings=settings_of(None, pairs))
+    split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
+    start, stop = split.bounds("test")
+    replayed = cache == "reset" or (cache is None and split.log.fingerprint != model.fingerprint)
+    with TerminalWatcher().evaluating(model.name, stop - (0 if replayed else start)) as progress:
+        report = runs.evaluate(
+            model, split, protocol=protocol, cache=cache, exclude_seen=exclude_seen, seed=seed, progress=progress
+        )
+    print_report(report)
+    if note := ties_note(split.test.times):
+        output().print(note)
+    if json_file:
+        report.write_json(json_file)
+    if events_file:
+        report.write_events(events_file)

@@ -1,0 +1,59 @@
+"""`felrec inspect`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from felrec.cli.options import ItemColumn, Log, TimeColumn, TimeUnit, UserColumn, open_log
+
+
+def inspect_log(
+    log: Log,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    user_col: UserColumn = None,
+    item_col: ItemColumn = None,
+    time_col: TimeColumn = None,
+    time_unit: TimeUnit = "auto",
+) -> None:
+    r"""Describe a log in a few numbers.
+
+    Rows, users, items, span, history lengths, repeats, ties, and the share of each partition.
+
+    \b
+    Example:
+      felrec inspect ratings.csv --user-col userId --item-col movieId
+    """
+    from felrec.data.summary import inspect
+
+    about = inspect(open_log(log, user_col, item_col, time_col, time_unit))
+    if as_json:
+        typer.echo(json.dumps(about, indent=2))
+        return
+    width = max(len(label) for label, _ in _lines(about))
+    for label, value in _lines(about):
+        typer.echo(f"{label:<{width}}  {value}")
+
+
+def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
+    from felrec.cli.tables import share
+
+    def lengths(of: dict[str, float]) -> str:
+        return f"median {of['median']:,.0f}, 90 % up to {of['90%']:,.0f}, longest {of['max']:,}"
+
+    return [
+        ("rows", f"{about['rows']:,}"),
+        ("users", f"{about['users']:,}"),
+        ("items", f"{about['items']:,}"),
+        ("span", f"{about['first']} to {about['last']} ({about['span_days']:,.1f} days)"),
+        ("events of a user", lengths(about["user_history"])),
+        ("events of an item", lengths(about["item_history"])),
+        ("repeated pairs", f"{share(about['repeated_pairs'])} of the events"),
+        ("ties", f"{share(about['ties'])} of the events have the time of the one before; their order is the log's"),
+        *(
+            (f"test: {partition.replace('_', ' ')}", f"{share(value)} of the events")
+            for partition, value in about["test_partitions"].items()
+        ),
+    ]

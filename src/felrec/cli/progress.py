@@ -1,0 +1,130 @@
+"""Progress on stderr: a bar with rate, loss and time left on a terminal, one plain line an epoch elsewhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text
+
+
+class _Rate(ProgressColumn):
+    """Events per second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f} events/s" if task.speed else "")
+
+
+def event_bar() -> Progress:
+    """Make a bar that counts events; it draws nothing unless stderr is a terminal."""
+    console = Console(stderr=True, highlight=False, markup=False)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        _Rate(),
+        TextColumn("{task.fields[loss]}", markup=False),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+@contextmanager
+def bytes_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a bar for a download: call it with the bytes here and the bytes there will be."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class TrainingProgress:
+    """Follows one training run as a `Listener`, and the replay of a model without gradients as a `Progress`."""
+
+    def __init__(self, model: str, run: Path, bar: Progress) -> None:
+        self.model, self.run, self.bar = model, run, bar
+        self._task: TaskID | None = None
+        self._plan: dict[str, Any] = {}
+        self._loss, self._events = 0.0, 0
+        self._since, self._counted = time.monotonic(), 0
+
+    def __call__(self, events: int) -> None:
+        """Events that a model without gradients took in; how many will come is not known."""
+        if self._task is None:
+            self._task = self.bar.add_task(f"{self.model}: taking in the log", total=None, loss="")
+        self.bar.advance(self._task, events)
+
+    def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None:
+        """Advance the bar."""
+        if self._task is None:
+            self._begin(epoch, step, events)
+        assert self._task is not None
+        self._loss += loss * events
+        self._events += events
+        self._counted += events
+        label = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}"
+        if self._events >= self._plan["events"]:
+            label += ", validating"
+        self.bar.update(self._task, advance=events, description=label, loss=f"loss {loss:.3f}")
+
+    def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
+        """Print the line of an epoch (or of a look within one)."""
+        within = self._events < self._plan["events"]
+        values = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
+        line = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}{f', step {step}' if within else ''}"
+        line += f"  loss {self._loss / max(1, self._events):.3f}  validation {values}"
+        if not within:
+            rate = self._counted / max(1e-9, time.monotonic() - self._since)
+            line += f"  {rate:,.0f} events/s{'  best so far' if best else ''}"
+            self._loss, self._events = 0.0, 0
+            self._since, self._counted = time.monotonic(), 0
+        self.bar.console.print(line, soft_wrap=True)
+
+    def _begin(self, epoch: int, step: int, events: int) -> None:
+        """Read from the manifest how much there is to do, and how much an interrupted run had done."""
+        manifest = json.loads((self.run / "manifest.json").read_text())
+        training, per_epoch = manifest["training"], manifest["split"]["train_end"]
+        self._plan = {"epochs": training["epochs"], "events": per_epoch}
+        if step > 1:
+            self._events = (step - 1) * training["batch_size"]
+            self._loss = manifest["resume"]["loss_sum"]
+        done = epoch * per_epoch + self._events
+        self._since = time.monotonic()
+        self._task = self.bar.add_task(self.model, total=training["epochs"] * per_epoch, completed=done, loss="")
+
+
+class TerminalWatcher:
+    """The progress of everything that takes long, for `train`, `evaluate`, `compare` and `demo`."""
+
+    @contextmanager
+    def training(self, model: str, run: Path) -> Iterator[TrainingProgress]:
+        """Follow a training run."""
+        with event_bar() as bar:
+            yield TrainingProgress(model, run, bar)
+
+    @contextmanager
+    def evaluating(self, model: str, events: int) -> Iterator[Callable[[int], None]]:
+        """Follow an evaluation that will walk over so many events."""
+        with event_bar() as bar:
+            task = bar.add_task(f"{model}: evaluating", total=events, loss="")
+            yield lambda done: bar.advance(task, done)

@@ -1,0 +1,69 @@
+"""`felrec train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from felrec.cli.options import (
+    Config,
+    Device,
+    Epochs,
+    ItemColumn,
+    Log,
+    Pairs,
+    Resume,
+    TimeColumn,
+    TimeUnit,
+    TrainingSeed,
+    UserColumn,
+    open_log,
+    resumable,
+    settings_of,
+)
+
+
+def train(
+    log: Log,
+    model: Annotated[str, typer.Option("--model", metavar="NAME", help="As felrec models lists it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The run directory to make.")],
+    config: Config = None,
+    pairs: Pairs = None,
+    epochs: Epochs = None,
+    seed: TrainingSeed = None,
+    resume: Resume = False,
+    device: Device = "cpu",
+    user_col: UserColumn = None,
+    item_col: ItemColumn = None,
+    time_col: TimeColumn = None,
+    time_unit: TimeUnit = "auto",
+) -> None:
+    r"""Train a model on a log.
+
+    It learns from the first 80 % of the events; the next 10 % choose the best epoch.
+
+    \b
+    Example:
+      felrec train events.parquet --model felrec-q --out runs/q --epochs 5 --set width=64
+      felrec train events.parquet --model felrec-q --out runs/q --resume
+    """
+    from felrec import runs
+    from felrec.cli.progress import TerminalWatcher
+    from felrec.config import divide
+    from felrec.data.split import split_log
+    from felrec.registry import model_kind
+    from felrec.training.checkpoint import RunDirectory
+
+    kind, settings = model_kind(model), settings_of(config, pairs, epochs, seed)
+    divide(settings, kind.settings, kind.name)  # a misspelt setting must not wait for a large log to be read
+    split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
+    with resumable(), TerminalWatcher().training(model, out) as progress:
+        runs.train(split, model, out, settings, device=device, resume=resume, listeners=(progress,), progress=progress)
+    manifest = RunDirectory.open(out).manifest
+    best, trained = manifest["best"], len(manifest.get("epochs", []))
+    which = f"best epoch {best['epoch']} of {trained}, " if trained else ""
+    values = ", ".join(f"{name} {value:.3f}" for name, value in best["metrics"].items())
+    typer.echo(f"{model} is in {out}: {which}validation {values}")
+    typer.echo(f"test it with: felrec evaluate {out} {log}")

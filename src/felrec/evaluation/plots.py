@@ -1,0 +1,162 @@
+"""Pictures of reports and of a training run, as PNG or SVG by the ending of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.errors import ConfigError
+from felrec.evaluation.report import Report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart (its yellow is too pale on white).
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+SHOWN = ("observed", "new_users", "new_items", "total")
+GREY = "#666666"
+
+
+def require_matplotlib() -> None:
+    """Fail now, and not after hours of training, where plots cannot be drawn."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise ConfigError("plots need matplotlib; install it with: pip install felrec[plots]") from None
+
+
+def plot_partitions(reports: Sequence[Report], path: Path) -> None:
+    """Bars of hr@10 and of the normalised rank by partition, one colour a model."""
+    figure, (left, right) = _figure(11, 4.2, columns=2)
+    for axes, metric, title in (
+        (left, "hr@10", "hr@10: target among the first ten (higher is better)"),
+        (right, "rank", "rank, normalised (lower is better)"),
+    ):
+        for place, report in enumerate(reports):
+            _bars(axes, report, metric, place, len(reports))
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.set_xticks(range(len(SHOWN)), [_partition_label(reports[0], name) for name in SHOWN])
+        axes.margins(y=0.12)
+        axes.grid(axis="x", visible=False)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(reports)), frameon=False)
+    figure.suptitle(_protocol_title(reports), fontsize=11, x=0.01, ha="left")
+    _save(figure, path)
+
+
+def plot_item_age(reports: Sequence[Report], path: Path) -> None:
+    """Average normalised rank of the target against the number of events it had before (0, 1, 2–3, 4–7, …)."""
+    figure, (top, bottom) = _figure(7.5, 5.2, rows=2, height_ratios=(3, 1))
+    bins = age_bins(reports[0].results.item_events)
+    last = int(bins.max(initial=0))
+    for place, report in enumerate(reports):
+        ages = age_bins(report.results.item_events)
+        events = np.bincount(ages, minlength=last + 1)
+        ranks = np.bincount(ages, weights=report.results.metrics["rank"], minlength=last + 1)
+        filled = np.flatnonzero(events)
+        style = {"color": COLOURS[place % 7], "marker": MARKERS[place % 7], "markersize": 5}
+        top.plot(filled, ranks[filled] / events[filled], label=report.model, **style)
+    top.set_ylabel("rank, normalised\n(lower is better)")
+    top.set_ylim(bottom=0)
+    top.legend(frameon=False)
+    top.tick_params(labelbottom=False)
+    top.set_xlim(-0.5, last + 0.5)
+    bottom.bar(range(last + 1), np.bincount(bins, minlength=last + 1) / max(1, len(bins)) * 100, color=GREY, width=0.7)
+    bottom.set_xlim(-0.5, last + 0.5)
+    bottom.set_ylabel("% of events")
+    bottom.set_xticks(range(last + 1), [age_label(place) for place in range(last + 1)], fontsize=8)
+    bottom.set_xlabel("events of the item before this one")
+    figure.suptitle(_protocol_title(reports), fontsize=11, x=0.01, ha="left")
+    _save(figure, path)
+
+
+def plot_training(manifest: dict[str, Any], path: Path) -> None:
+    """Loss and validation rank by epoch, with the epoch that was kept."""
+    epochs = manifest.get("epochs", [])
+    if not epochs:
+        raise ConfigError(f"{manifest.get('model', 'this run')} has no epochs to plot; plot a model that is trained")
+    figure, (top, bottom) = _figure(7.5, 5.2, rows=2)
+    numbers = [record["epoch"] for record in epochs]
+    for axes, key, label, place in ((top, "loss", "training loss", 0), (bottom, "rank", "validation rank", 5)):
+        values = [record[key] for record in epochs]
+        axes.plot(numbers, values, color=COLOURS[place], marker="o", markersize=4)
+        axes.set_ylabel(label)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xlim(min(numbers) - 0.5, max(numbers) + 0.5)
+    best = manifest["best"]["epoch"]
+    bottom.axvline(best, color=GREY, linestyle="--", linewidth=1, label=f"kept: epoch {best}")
+    bottom.legend(frameon=False)
+    bottom.set_xlabel("epoch")
+    figure.suptitle(f"Training of {manifest['model']}", fontsize=11, x=0.01, ha="left")
+    _save(figure, path)
+
+
+def age_bins(ages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bin 0 is 0, 1 is 1, 2 is 2–3, 3 is 4–7, and so on by doubling.
+
+    >>> age_bins(np.array([0, 1, 2, 3, 4, 7, 8])).tolist()
+    [0, 1, 2, 2, 3, 3, 4]
+    """
+    return np.frexp(ages)[1].astype(np.int64)
+
+
+def age_label(place: int) -> str:
+    """Say what a bin holds.
+
+    >>> [age_label(place) for place in range(5)]
+    ['0', '1', '2–3', '4–7', '8–15']
+    """
+    if place < 2:
+        return str(place)
+    low, high = 2 ** (place - 1), 2**place - 1
+    return f"{low}–{high}" if high < 1000 else f"{low / 1000:.0f}k–"
+
+
+def _figure(width: float, height: float, *, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    every = figure.subplots(rows, columns, **grid)
+    for axes in np.atleast_1d(every).flat:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="both", color="#DDDDDD", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.tick_params(labelsize=9)
+    return figure, every
+
+
+def _bars(axes: Axes, report: Report, metric: str, place: int, models: int) -> None:
+    width = 0.8 / models
+    partitions = report.partitions
+    for position, name in enumerate(SHOWN):
+        value = partitions[name][metric]
+        x = position + (place - (models - 1) / 2) * width
+        axes.bar(x, value or 0.0, width * 0.92, color=COLOURS[place % 7], label=report.model if position == 0 else None)
+        if models <= 4 or value is None:
+            text = "—" if value is None else f"{value:.3f}"
+            axes.annotate(
+                text, (x, value or 0.0), (0, 2), textcoords="offset points", ha="center", fontsize=7, color="#333333"
+            )
+
+
+def _partition_label(report: Report, name: str) -> str:
+    return f"{name.replace('_', ' ')}\n{100 * report.partitions[name]['share']:.1f} % of events"
+
+
+def _protocol_title(reports: Sequence[Report]) -> str:
+    leaks = any(report.protocol == "paper" for report in reports)
+    return "Published protocol: leaks, do not compare with online" if leaks else "Test events, protocol online"
+
+
+def _save(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

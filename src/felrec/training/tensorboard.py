@@ -1,0 +1,44 @@
+"""Scalars for TensorBoard: `tensorboard --logdir DIR`, where DIR is a run directory or a folder of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from felrec.errors import ConfigError
+
+
+class TensorBoard:
+    """A `Listener` that writes loss, learning rate and validation metrics by step."""
+
+    def __init__(self, folder: Path, steps_per_epoch: int) -> None:
+        try:
+            from torch.utils.tensorboard.writer import SummaryWriter
+        except ImportError:
+            raise ConfigError(
+                "tensorboard=true needs TensorBoard; install it with: pip install felrec[tensorboard]"
+            ) from None
+        self._open = SummaryWriter
+        self._folder, self._steps_per_epoch = folder, steps_per_epoch
+        self._writer: SummaryWriter | None = None
+
+    def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None:
+        """Write loss and learning rate."""
+        now = epoch * self._steps_per_epoch + step
+        if self._writer is None:
+            # Steps after the checkpoint that a killed run is resumed from were written once already: drop those.
+            self._writer = self._open(str(self._folder), purge_step=now)
+        self._writer.add_scalar("training/loss", loss, now)
+        self._writer.add_scalar("training/lr", lr, now)
+
+    def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
+        """Write the metrics of a validation."""
+        if self._writer is None:
+            return
+        for name, value in metrics.items():
+            self._writer.add_scalar(f"validation/{name}", value, epoch * self._steps_per_epoch + step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,35 @@
+"""What tests of every part share: the real logs, where there are any."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from felrec.data.log import InteractionLog
+from felrec.data.sources import read_log
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real logs; tests that need it are skipped where there is none."""
+    beside = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
+    folder = Path(os.environ.get("FELREC_DATA") or beside).resolve()
+    if not folder.is_dir():
+        pytest.skip(f"no real logs in {folder}; set FELREC_DATA to a folder that has them")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real_log(data_dir: Path) -> Callable[[str], InteractionLog]:
+    """Read a real log by name, such as `ml-100k`."""
+
+    def read(name: str) -> InteractionLog:
+        path = data_dir / f"{name}.parquet"
+        if not path.is_file():
+            pytest.skip(f"{path} is missing")
+        return read_log(path)
+
+    return read
