@@ -24,10 +24,11 @@ from felrec.evaluation.plots import plot_item_age, plot_training, require_matplo
 from felrec.training.checkpoint import RunDirectory
 
 MODELS = ("felrec-q", "decayed-popularity")
-EVENTS = 20_000  # the newest of the log: what two cores train and test on in about two minutes
+EVENTS = 40_000  # the newest of the log: small enough to train and test on in a minute or two
 
-# The paper's recipe needs millions of events and hours. With a quarter of its width and history, one layer, and AdamW
-# in small batches, the loss leaves chance within these few epochs.
+# A quarter of the paper's width and history, and one layer, for speed. AdamW, no dropout and a softer temperature had
+# the best validation rank of three recipes tried on these events. None got far: the loss ends barely below chance
+# (2 ln(K + 1) = 13.86), as the paper's recipe needs millions of events. The table says so; do not tune it away here.
 SETTINGS: dict[str, Any] = {
     "width": 32,
     "heads": 2,
@@ -35,10 +36,11 @@ SETTINGS: dict[str, Any] = {
     "feed_forward": 64,
     "history_length": 16,
     "queue_size": 1024,
-    "temperature": 0.1,
+    "temperature": 0.2,
+    "dropout": 0.0,
     "optimizer": "adamw",
-    "lr": 0.003,
-    "batch_size": 128,
+    "lr": 0.001,
+    "batch_size": 256,
     "epochs": 4,
 }
 MARK = "demo.json"

@@ -21,8 +21,8 @@ from felrec.evaluation.protocols import Progress, Protocol, replay
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, resolve_exclude_seen
 from felrec.evaluation.report import evaluate as evaluate_recommender
 from felrec.fitted import FittedModel
-from felrec.registry import ModelKind, model_kind
 from felrec.recommender import Choosable, Recommender, Trainable
+from felrec.registry import ModelKind, model_kind
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Listener, Trainer, batch_bounds
 from felrec.version import __version__
@@ -47,14 +47,14 @@ def train(
 ) -> FittedModel:
     """Train a model by name into the directory `out` and return it in its state after validation."""
     split = data if isinstance(data, Split) else split_log(data)
-    kind = model_kind(model)
+    kind, device = model_kind(model), pick_device(device)  # a misspelt name must not leave a begun run behind
     if resume and (out / "manifest.json").exists():
         run = _reopen(out, kind, split, settings or {})
     else:
         run = _begin(out, kind, split, settings or {})
     if not run.manifest.get("finished"):
         training = check(TrainingSettings, run.manifest["training"])
-        recommender = kind.build(check(kind.settings, run.manifest["settings"]), training.seed, pick_device(device))
+        recommender = kind.build(check(kind.settings, run.manifest["settings"]), training.seed, device)
         if isinstance(recommender, Trainable):
             validate = _validation(recommender, split, kind.name, training)
             with _tensorboard(training, run, len(split.train)) as scalars:
@@ -70,7 +70,11 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
     """The best checkpoint of a run, in the state after validation. `settings` override those of scoring."""
     run = RunDirectory.open(Path(path))
     kind = model_kind(run.manifest["model"])
-    chosen, _ = divide({**run.manifest["settings"], **(settings or {})}, kind.settings, kind.name)
+    for name in settings or {}:
+        if name not in kind.settings.model_fields:
+            known = ", ".join(sorted(kind.settings.model_fields)) or "none"
+            raise ConfigError(f"{kind.name} has no setting '{name}' to score with; it has: {known}")
+    chosen = check(kind.settings, {**run.manifest["settings"], **(settings or {})})
     recommender = kind.build(chosen, run.manifest["training"]["seed"], pick_device(device))
     try:
         recommender.load_weights(run.read("best", "weights"))
@@ -112,7 +116,9 @@ def evaluate(
     same_log = split.log.fingerprint == model.fingerprint
     cache = cache or ("kept" if same_log else "reset")
     if cache == "kept" and not same_log:
-        raise CheckpointError("this is not the log the model was trained on, so its cache does not fit; use --cache reset")
+        raise CheckpointError(
+            "this is not the log the model was trained on, so its cache does not fit; use --cache reset"
+        )
     before = model.recommender.state()
     if cache == "kept":
         model.recommender.load_state(model.after_validation)
@@ -164,11 +170,17 @@ def _begin(out: Path, kind: ModelKind, split: Split, given: dict[str, Any]) -> R
         "finished": False,
     }
     run = RunDirectory.create(out, manifest)
+    _write_known(out, split)
+    return run
+
+
+def _write_known(out: Path, split: Split) -> None:
+    """Write the ids and pairs that are known after validation."""
+    log, known = split.log, split.log.events[: split.validation_end]
     log.user_ids.prefix(int(known.users.max()) + 1).save(out / "users.parquet")
     log.item_ids.prefix(int(known.items.max()) + 1).save(out / "items.parquet")
     users, items = SeenPairs.of_events(known).columns()
     pl.DataFrame({"user": users, "item": items}).write_parquet(out / "seen.parquet")
-    return run
 
 
 def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any]) -> RunDirectory:
@@ -184,12 +196,14 @@ def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any]) -> 
     for name in given:
         if asked[name] != begun[name]:
             raise ConfigError(f"{out} was begun with {name}={begun[name]}; resume it without changing that")
+    if not run.manifest.get("finished"):
+        _write_known(out, split)  # a run that was killed at its very beginning may lack them
     return run
 
 
 @contextmanager
 def _tensorboard(training: TrainingSettings, run: RunDirectory, events: int) -> Iterator[tuple[Listener, ...]]:
-    """The listener that writes for TensorBoard, if that is wanted."""
+    """Give the listener that writes for TensorBoard, if that is wanted."""
     if not training.tensorboard:
         yield ()
         return

@@ -10,11 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.model.dropout import Dropout
+from felrec.model.dropout import Masks, add_dropped, drop, relu_dropped
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise, sinusoids
 from felrec.model.felrec import with_empty_slot
-
-GENERATOR = torch.Generator().manual_seed(0)
 
 
 def encoder(**changes: object) -> Encoder:
@@ -26,7 +24,7 @@ def encoder(**changes: object) -> Encoder:
 def plain(model: Encoder, vectors: Tensor, kind: int) -> Tensor:
     """One sequence (n, D) without padding; its newest entry stands at the last position."""
     assert model.types is not None
-    x = (vectors + model.types[kind]) * math.sqrt(16) + sinusoids(6, 16)[6 - len(vectors) :]
+    x = (vectors + model.types[kind]) * math.sqrt(16) + sinusoids(6, 16).flip(0)[6 - len(vectors) :]
     x = model.input_norm(x)
     for block in model.blocks:
         q, k, v = (x @ w.T for w in block.attention.query_key_value.weight.chunk(3))  # type: ignore[union-attr]
@@ -47,7 +45,7 @@ def test_padded_batches_equal_single_sequences(kind: int) -> None:
     vectors = torch.randn(4, 6, 16, generator=generator)
     lengths = [1, 3, 5, 6]
     mask = torch.tensor([[position >= 6 - length for position in range(6)] for length in lengths])
-    batch = model(vectors, mask, kind, GENERATOR)
+    batch = model(vectors, mask, kind)
     for i, length in enumerate(lengths):
         assert torch.allclose(batch[i], plain(model, vectors[i, 6 - length :], kind), atol=1e-5)
 
@@ -56,27 +54,27 @@ def test_trimming_empty_positions_changes_nothing() -> None:
     model = encoder()
     vectors = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(3))
     mask = torch.tensor([[False, False, False, True, True, True], [False, False, False, False, True, True]])
-    whole = model(vectors, mask, ITEM_SEQUENCE, GENERATOR)
-    assert torch.allclose(whole, model(vectors[:, 3:], mask[:, 3:], ITEM_SEQUENCE, GENERATOR), atol=1e-6)
+    whole = model(vectors, mask, ITEM_SEQUENCE)
+    assert torch.allclose(whole, model(vectors[:, 3:], mask[:, 3:], ITEM_SEQUENCE), atol=1e-6)
 
 
 def test_masked_positions_do_not_matter_and_visible_ones_do() -> None:
     model = encoder()
     vectors = torch.randn(1, 6, 16, generator=torch.Generator().manual_seed(4))
     mask = torch.tensor([[False, False, True, True, True, True]])
-    before = model(vectors, mask, ITEM_SEQUENCE, GENERATOR)
+    before = model(vectors, mask, ITEM_SEQUENCE)
     hidden, shown = vectors.clone(), vectors.clone()
     hidden[0, 1] *= -1
     shown[0, 2] *= -1
-    assert torch.allclose(before, model(hidden, mask, ITEM_SEQUENCE, GENERATOR), atol=1e-6)
-    assert not torch.allclose(before, model(shown, mask, ITEM_SEQUENCE, GENERATOR), atol=1e-3)
+    assert torch.allclose(before, model(hidden, mask, ITEM_SEQUENCE), atol=1e-6)
+    assert not torch.allclose(before, model(shown, mask, ITEM_SEQUENCE), atol=1e-3)
 
 
 def test_types_tell_users_from_items_unless_switched_off() -> None:
     vectors, mask = torch.randn(1, 6, 16, generator=torch.Generator().manual_seed(5)), torch.ones(1, 6).bool()
     typed, untyped = encoder(), encoder(type_embedding=False)
-    assert not torch.allclose(typed(vectors, mask, 0, GENERATOR), typed(vectors, mask, 1, GENERATOR), atol=1e-3)
-    assert torch.equal(untyped(vectors, mask, 0, GENERATOR), untyped(vectors, mask, 1, GENERATOR))
+    assert not torch.allclose(typed(vectors, mask, 0), typed(vectors, mask, 1), atol=1e-3)
+    assert torch.equal(untyped(vectors, mask, 0), untyped(vectors, mask, 1))
 
 
 def test_the_empty_slot_precedes_short_histories_only() -> None:
@@ -85,21 +83,50 @@ def test_the_empty_slot_precedes_short_histories_only() -> None:
     assert with_empty_slot(np.array([[False], [True]])).all()
 
 
+def masks(rate: float, seed: int) -> Masks:
+    made = Masks(rate, torch.Generator().manual_seed(seed))
+    made.refresh()
+    return made
+
+
 def test_dropout_keeps_the_mean_and_drops_its_share() -> None:
-    dropout, generator = Dropout(0.1), torch.Generator().manual_seed(6)
-    kept = dropout(torch.ones(1001, 333), generator)
+    kept = drop(torch.ones(1001, 333), masks(0.1, 6))
     assert float((kept == 0).float().mean()) == pytest.approx(0.1, abs=0.003)
     assert float(kept.mean()) == pytest.approx(1, abs=0.003)
     assert kept.unique().numel() == 2
     columns = (kept == 0).float().mean(dim=0)  # no position within a random word is special
     assert float(columns.min()) > 0.05
     assert float(columns.max()) < 0.16
-    assert torch.equal(dropout.eval()(torch.ones(3), generator), torch.ones(3))
+    ones = torch.ones(3)
+    assert drop(ones, None) is ones
 
 
-def test_dropout_repeats_with_its_generator() -> None:
-    dropout = Dropout(0.5)
-    first = dropout(torch.ones(50), torch.Generator().manual_seed(7))
-    again = dropout(torch.ones(50), torch.Generator().manual_seed(7))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, dropout(torch.ones(50), torch.Generator().manual_seed(8)))
+def test_masks_differ_from_use_to_use_and_from_batch_to_batch() -> None:
+    pool, ones = masks(0.5, 7), torch.ones(1000)
+    first, second = drop(ones, pool), drop(ones, pool)
+    pool.refresh()
+    third = drop(ones, pool)
+    for one, other in ((first, second), (first, third), (second, third)):
+        assert float((one == other).float().mean()) == pytest.approx(0.5, abs=0.06)  # independent
+    assert torch.equal(first, drop(ones, masks(0.5, 7)))  # and repeatable
+
+
+def test_a_tensor_larger_than_the_pool_gets_a_larger_pool() -> None:
+    kept = drop(torch.ones(3_000_000), masks(0.1, 8))
+    assert float((kept == 0).float().mean()) == pytest.approx(0.1, abs=0.001)
+    halves = (kept[:1_500_000] == 0) & (kept[1_500_000:] == 0)
+    assert float(halves.float().mean()) == pytest.approx(0.01, abs=0.001)
+
+
+def test_fused_forms_equal_plain_ones_with_the_same_mask() -> None:
+    x = torch.randn(20, 30, generator=torch.Generator().manual_seed(9)).requires_grad_()
+    mask = masks(0.3, 10).take(x)
+    for fused, plain_form in (
+        (relu_dropped(x, masks(0.3, 10)), F.relu(x) * mask),
+        (add_dropped(x, 2 * x, masks(0.3, 10)), x + 2 * x * mask),
+    ):
+        assert torch.allclose(fused, plain_form)
+        weight = torch.arange(600.0).view(20, 30)
+        (got,) = torch.autograd.grad((fused * weight).sum(), x)
+        (expected,) = torch.autograd.grad((plain_form * weight).sum(), x)
+        assert torch.allclose(got, expected)

@@ -58,9 +58,9 @@ def test_training_writes_the_vectors_from_before_each_event_and_the_latest_wins(
     reference = small(dropout=0.0)
     # user 0's last event saw [5]; nothing was cached then, so its slot is empty like the one before it
     slots = torch.zeros(1, 2, 8)
-    expected = reference.encoder(slots, torch.ones(1, 2).bool(), 0, reference.generator)
+    expected = reference.encoder(slots, torch.ones(1, 2).bool(), 0)
     assert torch.allclose(model.user_cache.read(np.array([0])), expected, atol=1e-6)
-    empty = reference.encoder(slots[:, :1], torch.ones(1, 1).bool(), 0, reference.generator)
+    empty = reference.encoder(slots[:, :1], torch.ones(1, 1).bool(), 0)
     assert torch.allclose(model.user_cache.read(np.array([1])), empty, atol=1e-6)
     assert model.user_histories.recent(np.array([0]))[0].tolist() == [[-1, -1, 5, 6]]
 
@@ -73,13 +73,9 @@ def test_observing_encodes_from_the_cache_as_it_was_and_includes_the_block() -> 
     rows, mask = model.user_histories.recent(np.array([3]))
     assert rows[0, -1] == 7
     padded = torch.cat([torch.zeros(1, 8), items_before])
-    with torch.no_grad():
-        assert mask.all()
-        expected = model.encoder(padded[rows + 1], torch.from_numpy(mask), 0, model.generator)
-    # the model was never put into training mode by observe, and encodes without dropout
-    model.eval()
-    with torch.no_grad():
-        expected = model.encoder(padded[rows + 1], torch.from_numpy(mask), 0, model.generator)
+    assert mask.all()
+    with torch.no_grad():  # without dropout, though the model is in training mode
+        expected = model.encoder(padded[rows + 1], torch.from_numpy(mask), 0)
     assert torch.allclose(model.user_cache.read(np.array([3])), expected, atol=1e-6)
 
 
@@ -96,6 +92,7 @@ def test_scores_are_cosines_of_the_fresh_user_and_the_cached_items() -> None:
     model.observe(random_events(60))
     rows = np.arange(12, dtype=np.int32)
     scores = model.score(Queries.now(rows, 0), np.arange(9, dtype=np.int32))
+    model.masks.refresh()
     users = F.normalize(model._encode_users(rows).detach(), dim=1)
     assert not torch.allclose(scores, users @ model.item_vectors(np.arange(9, dtype=np.int32)).T)  # dropout is on here
     model.eval()

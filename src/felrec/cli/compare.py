@@ -43,14 +43,15 @@ def compare(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    r"""Train and test several models on a log.
+    """Train and test several models on a log.
 
-    The result is one table, one JSON file and one plot. A setting goes to every model that has it. After an interruption, --resume goes on at the model it was on.
+    The result is one table, one JSON file and one plot. A setting goes to every model that has it. After an
+    interruption, --resume goes on at the model it was on.
 
     \b
     Example:
       felrec compare events.parquet --models felrec-q,popularity,decayed-popularity --out runs/c
-    """
+    """  # noqa: D301
     from felrec import comparison
     from felrec.cli.progress import TerminalWatcher
     from felrec.data.split import split_log

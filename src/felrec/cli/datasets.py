@@ -12,7 +12,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 def datasets(context: typer.Context) -> None:
-    r"""List known datasets, or fetch one.
+    """List known datasets, or fetch one.
 
     The list has their size, licence and where they come from.
 
@@ -20,7 +20,7 @@ def datasets(context: typer.Context) -> None:
     Example:
       felrec datasets
       felrec datasets fetch ml-100k --to data
-    """
+    """  # noqa: D301
     if context.invoked_subcommand is not None:
         return
     from felrec.cli.tables import print_table
@@ -39,7 +39,7 @@ def fetch_dataset(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As felrec datasets lists it.")],
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where its folder is made.")],
 ) -> None:
-    r"""Download a dataset, check it and unpack it into DIR/NAME.
+    """Download a dataset, check it and unpack it into DIR/NAME.
 
     A download that broke off is continued.
 
@@ -47,7 +47,7 @@ def fetch_dataset(
     Example:
       felrec datasets fetch ml-100k --to data
       felrec inspect data/ml-100k
-    """
+    """  # noqa: D301
     from felrec.cli.progress import bytes_bar
     from felrec.data.fetch import fetch
 

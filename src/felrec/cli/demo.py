@@ -11,14 +11,14 @@ import typer
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything goes.")] = Path("runs/demo"),
 ) -> None:
-    r"""Show everything at once, in about three minutes.
+    """Show everything at once, in about three minutes.
 
     Trains, tests and plots a small FELRec and a simple baseline on a real log of groceries.
 
     \b
     Example:
       felrec demo
-    """
+    """  # noqa: D301
     from felrec.cli.compare import print_comparison
     from felrec.cli.progress import TerminalWatcher
     from felrec.cli.tables import output

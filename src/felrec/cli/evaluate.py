@@ -53,7 +53,7 @@ def evaluate(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    r"""Test a trained model on the last 10 % of a log.
+    """Test a trained model on the last 10 % of a log.
 
     The log may be the one it was trained on or any other.
 
@@ -61,7 +61,7 @@ def evaluate(
     Example:
       felrec evaluate runs/q events.parquet --json q.json
       felrec evaluate runs/q another.csv --set neighbours=10
-    """
+    """  # noqa: D301
     for file in (json_file, events_file):
         if file is not None and not file.parent.is_dir():
             raise ConfigError(f"{file}: there is no directory {file.parent}; make it first")

@@ -18,14 +18,14 @@ def inspect_log(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    r"""Describe a log in a few numbers.
+    """Describe a log in a few numbers.
 
     Rows, users, items, span, history lengths, repeats, ties, and the share of each partition.
 
     \b
     Example:
       felrec inspect ratings.csv --user-col userId --item-col movieId
-    """
+    """  # noqa: D301
     from felrec.data.summary import inspect
 
     about = inspect(open_log(log, user_col, item_col, time_col, time_unit))

@@ -9,14 +9,14 @@ import typer
 
 
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    r"""List the models: what each is, and what it can represent.
+    """List the models: what each is, and what it can represent.
 
     Parameters are counted at the sizes of the paper.
 
     \b
     Example:
       felrec models
-    """
+    """  # noqa: D301
     from felrec.cli.tables import NONE, print_table
     from felrec.data.split import PARTITIONS
     from felrec.registry import MODELS

@@ -66,7 +66,8 @@ class TrainingProgress:
         self._task: TaskID | None = None
         self._plan: dict[str, Any] = {}
         self._loss, self._events = 0.0, 0
-        self._since, self._counted = time.monotonic(), 0
+        self._since = self._latest = time.monotonic()
+        self._counted = 0  # events of this epoch that this process trained on
 
     def __call__(self, events: int) -> None:
         """Events that a model without gradients took in; how many will come is not known."""
@@ -82,6 +83,7 @@ class TrainingProgress:
         self._loss += loss * events
         self._events += events
         self._counted += events
+        self._latest = time.monotonic()
         label = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}"
         if self._events >= self._plan["events"]:
             label += ", validating"
@@ -94,10 +96,11 @@ class TrainingProgress:
         line = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}{f', step {step}' if within else ''}"
         line += f"  loss {self._loss / max(1, self._events):.3f}  validation {values}"
         if not within:
-            rate = self._counted / max(1e-9, time.monotonic() - self._since)
+            rate = self._counted / max(1e-9, self._latest - self._since)
             line += f"  {rate:,.0f} events/s{'  best so far' if best else ''}"
             self._loss, self._events = 0.0, 0
-            self._since, self._counted = time.monotonic(), 0
+            self._since = self._latest = time.monotonic()
+            self._counted = 0
         self.bar.console.print(line, soft_wrap=True)
 
     def _begin(self, epoch: int, step: int, events: int) -> None:
@@ -109,7 +112,7 @@ class TrainingProgress:
             self._events = (step - 1) * training["batch_size"]
             self._loss = manifest["resume"]["loss_sum"]
         done = epoch * per_epoch + self._events
-        self._since = time.monotonic()
+        self._since = time.monotonic()  # not from when the process began to read and build
         self._task = self.bar.add_task(self.model, total=training["epochs"] * per_epoch, completed=done, loss="")
 
 

@@ -23,13 +23,13 @@ def recommend(
     k: Annotated[int, typer.Option("-k", metavar="K", help="How many.")] = 10,
     device: Device = "cpu",
 ) -> None:
-    r"""Recommend items to a user, or an item to users.
+    """Recommend items to a user, or an item to users.
 
     \b
     Example:
       felrec recommend runs/q --user 42 -k 5
       felrec recommend runs/q --item 1193
-    """
+    """  # noqa: D301
     if (user is None) == (item is None):
         raise ConfigError("give either --user U or --item I")
     from felrec import runs

@@ -40,7 +40,7 @@ def train(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    r"""Train a model on a log.
+    """Train a model on a log.
 
     It learns from the first 80 % of the events; the next 10 % choose the best epoch.
 
@@ -48,7 +48,7 @@ def train(
     Example:
       felrec train events.parquet --model felrec-q --out runs/q --epochs 5 --set width=64
       felrec train events.parquet --model felrec-q --out runs/q --resume
-    """
+    """  # noqa: D301
     from felrec import runs
     from felrec.cli.progress import TerminalWatcher
     from felrec.config import divide

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.model.dropout import Dropout
+from felrec.model.dropout import Masks, add_dropped, relu_dropped
 
 
 class SelfAttention(nn.Module):
@@ -32,19 +31,17 @@ class SelfAttention(nn.Module):
 class TransformerBlock(nn.Module):
     """Attention and a feed-forward layer, each with dropout, a residual and LayerNorm after it."""
 
-    def __init__(self, width: int, heads: int, feed_forward: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, feed_forward: int) -> None:
         super().__init__()
         self.attention = SelfAttention(width, heads)
         self.attention_norm = nn.LayerNorm(width)
         self.expand = nn.Linear(width, feed_forward)
         self.contract = nn.Linear(feed_forward, width)
         self.feed_forward_norm = nn.LayerNorm(width)
-        self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None, generator: torch.Generator) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, dropout: Masks | None) -> Tensor:
         """(B, N, D) -> (B, N, D)."""
-        attended = self.attention(x, mask)
-        x = self.attention_norm(x + self.dropout(attended, generator))
-        hidden = self.dropout(F.relu(self.expand(x)), generator)
-        transformed: Tensor = self.feed_forward_norm(x + self.dropout(self.contract(hidden), generator))
+        x = self.attention_norm(add_dropped(x, self.attention(x, mask), dropout))
+        hidden = relu_dropped(self.expand(x), dropout)  # (B, N, F)
+        transformed: Tensor = self.feed_forward_norm(add_dropped(x, self.contract(hidden), dropout))
         return transformed

@@ -1,34 +1,86 @@
-"""Dropout that takes its generator as an argument, so that a run can be resumed and repeated exactly."""
+"""Dropout whose masks are cut from a pool, because drawing them was the largest single cost on a CPU.
+
+A pool of random masks is drawn for each batch, and every use takes a run of it from a random place. Within
+a run all values are independent; two runs of one batch may overlap. The share that is dropped, its
+independence of the data and the fresh draw for each batch are those of ordinary dropout. A mask is a view, so
+that the backward pass keeps no copy of it. The generator is passed in, so that a run resumes and repeats exactly.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-_STEPS = 65_536  # masks compare 16-bit random numbers, so the rate is a multiple of 1/65536
+_POOL = 1 << 22  # values: 16 MB, which the last-level cache of most machines holds
+_STEPS = 65_536  # a 16-bit random number decides about each value, so the rate is a multiple of 1/65536
 
 
-class Dropout(nn.Module):
-    """Zero a share of the values and scale up the rest, in training only.
+class Masks:
+    """Masks of zeros (a share `rate`) and of 1 / (1 - rate), for one batch at a time.
 
-    On the CPU one 64-bit random number decides for four values: drawing masks is otherwise
-    the largest single cost of training there.
+    >>> masks = Masks(0.5, torch.Generator().manual_seed(0))
+    >>> masks.refresh()
+    >>> sorted(masks.take(torch.ones(4, 25)).unique().tolist())
+    [0.0, 2.0]
     """
 
-    def __init__(self, rate: float) -> None:
-        super().__init__()
+    def __init__(self, rate: float, generator: torch.Generator) -> None:
         self.rate = rate
+        self.generator = generator
+        self._pool = torch.empty(0, device=generator.device)
+        self._size = _POOL
 
-    def forward(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """Same shape as `x`."""
-        if not self.training or self.rate == 0:
-            return x
-        if x.device.type != "cpu":
-            kept = torch.empty_like(x).bernoulli_(1 - self.rate, generator=generator)
-            return x * kept.div_(1 - self.rate)
-        dropped_steps = round(self.rate * _STEPS)
-        words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
-        words.random_(-(2**63), None, generator=generator)  # type: ignore[call-overload]
-        draws = words.view(torch.int16)[: x.numel()].view(x.shape)
-        kept = (draws >= dropped_steps - _STEPS // 2).to(x.dtype)
-        return x * kept.mul_(_STEPS / (_STEPS - dropped_steps))
+    def refresh(self) -> None:
+        """Draw a new pool; views of the old one stay valid."""
+        self._pool = self._draw(self._size)
+
+    def take(self, like: Tensor) -> Tensor:
+        """A mask of the shape of `like`: a view of the pool from a random place."""
+        if 2 * like.numel() > self._size:
+            self._size = 2 * like.numel()
+            self.refresh()
+        start = torch.randint(
+            self._size - like.numel() + 1, (1,), generator=self.generator, device=self.generator.device
+        )
+        return self._pool.narrow(0, int(start), like.numel()).view(like.shape)
+
+    def _draw(self, size: int) -> Tensor:
+        device = self.generator.device
+        if device.type != "cpu":
+            return torch.empty(size, device=device).bernoulli_(1 - self.rate, generator=self.generator) / (1 - self.rate)
+        dropped = round(self.rate * _STEPS)
+        words = torch.empty((size + 3) // 4, dtype=torch.int64)  # four decisions in each
+        words.random_(-(2**63), None, generator=self.generator)  # type: ignore[call-overload]
+        kept = words.view(torch.int16)[:size] >= dropped - _STEPS // 2
+        return kept.to(torch.float32).mul_(_STEPS / (_STEPS - dropped))
+
+
+def drop(x: Tensor, masks: Masks | None) -> Tensor:
+    """`x` with a mask applied, or `x` itself where there is no dropout."""
+    return x if masks is None else x * masks.take(x)
+
+
+def add_dropped(x: Tensor, y: Tensor, masks: Masks | None) -> Tensor:
+    """`x` plus `y` with a mask applied: a residual connection."""
+    return x + y if masks is None else torch.addcmul(x, y, masks.take(y))
+
+
+def relu_dropped(x: Tensor, masks: Masks | None) -> Tensor:
+    """ReLU, then dropout; the backward pass needs the result alone."""
+    return torch.relu(x) if masks is None else _ReluDropped.apply(x, masks.take(x), 1 / (1 - masks.rate))  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _ReluDropped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mask: Tensor, scale: float) -> Tensor:
+        result = torch.relu(x).mul_(mask)
+        ctx.save_for_backward(result)
+        ctx.scale = scale
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (result,) = ctx.saved_tensors  # positive exactly where the input was and the mask kept it
+        return torch.ops.aten.threshold_backward(gradients[0], result, 0).mul_(ctx.scale), None, None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from felrec.model.attention import TransformerBlock
-from felrec.model.dropout import Dropout
+from felrec.model.dropout import Masks, drop
 
 ITEM_SEQUENCE = 0  # the history of a user
 USER_SEQUENCE = 1  # the history of an item
@@ -25,32 +25,30 @@ class Encoder(nn.Module):
         layers: int = 3,
         heads: int = 4,
         feed_forward: int = 256,
-        dropout: float = 0.1,
         history_length: int = 64,
         type_embedding: bool = True,
     ) -> None:
         super().__init__()
         self.width = width
         self.types = nn.Parameter(torch.zeros(2, width)) if type_embedding else None
-        self.register_buffer("positions", sinusoids(history_length, width), persistent=False)
-        self.dropout = Dropout(dropout)
+        self.register_buffer("positions", sinusoids(history_length, width).flip(0), persistent=False)  # newest first
         self.input_norm = nn.LayerNorm(width)
         self.blocks = nn.ModuleList(
-            TransformerBlock(width, heads, feed_forward, dropout) for _ in range(layers)
+            TransformerBlock(width, heads, feed_forward) for _ in range(layers)
         )
         self.output = nn.Linear(width, width)
 
-    def forward(self, vectors: Tensor, mask: Tensor, kind: int, generator: torch.Generator) -> Tensor:
+    def forward(self, vectors: Tensor, mask: Tensor, kind: int, dropout: Masks | None = None) -> Tensor:
         """Vectors (B, N, D) and mask (B, N), true where a position counts, become (B, D).
 
         Sequences may be trimmed on the left: positions are counted from the newest entry.
         """
         x = vectors if self.types is None else vectors + self.types[kind]
         x = x * math.sqrt(self.width) + self.positions[len(self.positions) - x.shape[1] :]
-        x = self.input_norm(self.dropout(x, generator))
+        x = self.input_norm(drop(x, dropout))
         attention_mask = None if bool(mask.all()) else mask
         for block in self.blocks:
-            x = block(x, attention_mask, generator)
+            x = block(x, attention_mask, dropout)
         weight = mask.to(x.dtype) / mask.sum(dim=1, keepdim=True)  # (B, N): the mean over what counts
         pooled = torch.einsum("bnd,bn->bd", x, weight)
         encoded: Tensor = self.output(pooled)

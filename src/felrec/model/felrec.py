@@ -16,6 +16,7 @@ from felrec.config import FELRecSettings
 from felrec.data.events import Events, Rows
 from felrec.data.histories import Histories, Pending
 from felrec.model.cache import Cache, last_occurrence
+from felrec.model.dropout import Masks
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
 from felrec.model.objectives import Contrast, Predict
 from felrec.recommender import EVERYTHING, Queries, Tensors
@@ -40,9 +41,7 @@ class FELRec(nn.Module):
         self.settings = s = settings or FELRecSettings()
         generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
-            self.encoder = Encoder(
-                s.width, s.layers, s.heads, s.feed_forward, s.dropout, s.history_length, s.type_embedding
-            )
+            self.encoder = Encoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length, s.type_embedding)
             heads = (s.normalisation, s.projection == "mlp", s.share_projections)
             if variant == "q":
                 self.objective = Contrast(s.width, s.queue_size, s.temperature, *heads, generator)
@@ -54,7 +53,7 @@ class FELRec(nn.Module):
         if isinstance(self.objective, Contrast):
             self.objective.user_queue.to(device)
             self.objective.item_queue.to(device)
-        self.generator = torch.Generator(self.device).manual_seed(seed + 1)
+        self.masks = Masks(s.dropout, torch.Generator(self.device).manual_seed(seed + 1))
         self.user_cache, self.item_cache = Cache(s.width, self.device), Cache(s.width, self.device)
         self.user_histories, self.item_histories = Histories(s.history_length), Histories(s.history_length)
 
@@ -103,6 +102,7 @@ class FELRec(nn.Module):
 
     def loss(self, batch: Events) -> Tensor:
         """Encode both sides of each event from what was before it, write that into the caches, compare."""
+        self.masks.refresh()
         users = self._encode_users(batch.users, Pending.within_block(batch.users, batch.items))
         items = self._encode_items(batch.items, Pending.within_block(batch.items, batch.users))
         self.user_cache.write(batch.users, users)
@@ -113,7 +113,7 @@ class FELRec(nn.Module):
 
     def memory(self) -> Tensors:
         """The queues and the state of the dropout generator."""
-        memory = {"generator": self.generator.get_state()}
+        memory = {"generator": self.masks.generator.get_state()}
         if isinstance(self.objective, Contrast):
             for side, queue in (("user", self.objective.user_queue), ("item", self.objective.item_queue)):
                 memory[f"{side}_queue"] = queue.keys.cpu().clone()
@@ -122,7 +122,7 @@ class FELRec(nn.Module):
 
     def load_memory(self, memory: Tensors) -> None:
         """Put back what `memory` returned."""
-        self.generator.set_state(memory["generator"])
+        self.masks.generator.set_state(memory["generator"])
         if isinstance(self.objective, Contrast):
             for side, queue in (("user", self.objective.user_queue), ("item", self.objective.item_queue)):
                 queue.keys = memory[f"{side}_queue"].to(self.device)
@@ -176,13 +176,14 @@ class FELRec(nn.Module):
         lengths = visible.sum(axis=1)
         order = np.argsort(lengths, kind="stable")
         chunk_size = _CHUNK if self.device.type == "cpu" else max(1, len(order))
+        dropout = self.masks if self.training and self.settings.dropout else None
         encoded = []
         for start in range(0, len(order), chunk_size):
             chunk = order[start : start + chunk_size]
             longest = lengths[chunk[-1]]
             vectors = cache.read(rows[chunk, -longest:])
             shown = torch.from_numpy(visible[chunk, -longest:]).to(self.device)
-            encoded.append(self.encoder(vectors, shown, kind, self.generator))
+            encoded.append(self.encoder(vectors, shown, kind, dropout))
         if not encoded:
             return torch.zeros(0, self.settings.width, device=self.device)
         back = torch.from_numpy(np.argsort(order)).to(self.device)

@@ -1,0 +1,107 @@
+"""The other commands: models, datasets, inspect, compare, recommend."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from felrec.data.datasets import DATASETS
+from felrec.registry import MODELS
+
+from .conftest import TINY
+
+Invoke = Callable[..., Result]
+
+
+def test_models(invoke: Invoke) -> None:
+    described = json.loads(invoke("models", "--json").stdout)
+    assert [model["name"] for model in described] == list(MODELS)
+    assert {model["name"]: model["parameters"] for model in described}["felrec-q"] == 479_488
+    row = next(line for line in invoke("models").stdout.splitlines() if line.startswith("felrec-p "))
+    assert row.split()[-4:] == ["yes", "yes", "yes", "580,096"]
+
+
+def test_datasets(invoke: Invoke) -> None:
+    lines = invoke("datasets").stdout.splitlines()
+    for (name, dataset), line in zip(DATASETS.items(), lines[1:], strict=False):
+        assert line.startswith(name + " ")
+        assert dataset.homepage in line
+        assert dataset.licence in line
+        assert f"{dataset.rows:,}" in line
+
+
+def test_fetch_says_where_the_log_is(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fetch(name: str, to: Path, progress: Callable[[int, int | None], None]) -> Path:
+        progress(1, None)
+        asked.append((name, to))
+        return to / name / "u.data"
+
+    # By module: in `felrec.data` the name `fetch` is the function.
+    monkeypatch.setattr(sys.modules["felrec.data.fetch"], "fetch", fetch)
+    result = invoke("datasets", "fetch", "ml-100k", "--to", tmp_path)
+    assert asked == [("ml-100k", tmp_path)]
+    assert f"felrec inspect {tmp_path}/ml-100k/u.data" in result.stdout
+
+
+def test_inspect(invoke: Invoke, log: Path) -> None:
+    about = json.loads(invoke("inspect", log, "--json").stdout)
+    assert about["rows"] == 1_500
+    lines = dict(line.split("  ", 1) for line in invoke("inspect", log).stdout.splitlines())
+    assert lines["rows"].strip() == "1,500"
+    assert f"{100 * about['ties']:.1f} % of the events" in lines["ties"]
+    assert f"{100 * about['test_partitions']['new_items']:.1f} %" in lines["test: new items"]
+
+
+def test_columns_can_be_named(invoke: Invoke, log: Path, tmp_path: Path) -> None:
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text(log.read_text().replace("user,item,timestamp", "a,b,c", 1))
+    named = ["--user-col", "a", "--item-col", "b", "--time-col", "c"]
+    assert invoke("inspect", renamed, *named, "--json").stdout == invoke("inspect", log, "--json").stdout
+
+
+def test_compare(invoke: Invoke, log: Path, tmp_path: Path) -> None:
+    models = ["--models", "felrec-q,popularity,decayed-popularity"]
+    arguments = ["compare", log, *models, "--out", tmp_path / "c", "--epochs", 1, *TINY]
+    result = invoke(*arguments)
+    assert result.exit_code == 0
+    told = json.loads((tmp_path / "c" / "comparison.json").read_text())
+    assert list(told["models"]) == ["felrec-q", "popularity", "decayed-popularity"]
+    assert {(d["model"], d["metric"]) for d in told["differences"]} >= {("felrec-q", "hr@10"), ("felrec-q", "mrr")}
+    assert result.stdout.count("\ntotal ") == 3
+    assert "95 % interval" in result.stdout
+    assert (tmp_path / "c" / "comparison.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (tmp_path / "c" / "comparison.svg").read_text()
+    again = invoke(*arguments, "--resume")
+    assert [line for line in again.stdout.splitlines() if "wrote" not in line] == [
+        line for line in result.stdout.splitlines() if "wrote" not in line
+    ]
+
+
+def test_recommend_to_a_user(invoke: Invoke, run: Path) -> None:
+    lines = invoke("recommend", run, "--user", "1", "-k", 3).stdout.splitlines()
+    assert lines[0].split() == ["item", "score"]
+    assert [line.split()[0] for line in lines[1:]] == ["1", "2", "3"]
+    scores = [float(line.split()[2]) for line in lines[1:]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_an_unknown_user_is_welcome_and_told(invoke: Invoke, run: Path) -> None:
+    result = invoke("recommend", run, "--user", "nobody", "-k", 3)
+    assert result.exit_code == 0
+    assert "user nobody has no event yet" in result.stderr
+    assert len(result.stdout.splitlines()) == 4
+
+
+def test_recommend_an_item(invoke: Invoke, run: Path) -> None:
+    lines = invoke("recommend", run, "--item", "1", "-k", 2).stdout.splitlines()
+    assert lines[0] == "users to show item 1 to"
+    assert lines[5] == "items similar to 1"
+    assert len(lines) == 9
+    assert "1" not in [line.split()[1] for line in lines[7:]]

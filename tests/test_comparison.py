@@ -1,0 +1,84 @@
+"""Comparing models: settings go where they belong, nothing is done twice, differences are right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from felrec import comparison, runs
+from felrec.data.split import split_log
+from felrec.data.synthetic import synthetic_log
+from felrec.errors import CheckpointError, ConfigError
+
+SPLIT = split_log(synthetic_log(1_000, n_users=40, n_items=40, seed=2).log)
+TINY = {"width": 8, "heads": 2, "layers": 1, "feed_forward": 8, "history_length": 4, "queue_size": 16, "epochs": 1}
+MODELS = ["felrec-q", "popularity", "decayed-popularity"]
+
+
+def test_settings_go_to_the_models_that_have_them() -> None:
+    divided = comparison.settings_by_model(MODELS, {"width": "8", "heads": "2", "half_life": "30", "seed": "1"})
+    assert divided == {
+        "felrec-q": {"width": "8", "heads": "2", "seed": "1"},
+        "popularity": {"seed": "1"},
+        "decayed-popularity": {"half_life": "30", "seed": "1"},
+    }
+
+
+def test_a_setting_that_no_model_has_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="'width'"):
+        comparison.settings_by_model(["popularity"], {"width": 8})
+
+
+def test_differences_are_against_the_best_baseline(tmp_path: Path) -> None:
+    result = comparison.compare(SPLIT, MODELS, tmp_path, TINY)
+    for metric in ("hr@10", "mrr"):
+        means = {report.model: report.metric(metric) for report in result.reports}
+        best = max(("popularity", "decayed-popularity"), key=means.__getitem__)
+        found = {d.model: d for d in result.differences if d.metric == metric}
+        assert set(found) == set(MODELS) - {best}
+        for model, difference in found.items():
+            assert difference.baseline == best
+            assert difference.interval.difference == pytest.approx(means[model] - means[best])
+            assert difference.interval.low <= difference.interval.difference <= difference.interval.high
+
+
+def test_without_a_simple_baseline_there_are_no_differences(tmp_path: Path) -> None:
+    assert comparison.compare(SPLIT, ["felrec-q"], tmp_path, TINY).differences == []
+
+
+def test_resume_goes_on_at_the_model_it_was_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = comparison.compare(SPLIT, MODELS, tmp_path / "whole", TINY)
+    out = tmp_path / "broken"
+    evaluate, evaluated = runs.evaluate, []
+
+    def interrupted(model, *args, **kwargs):  # type: ignore[no-untyped-def]
+        if model.name == "popularity" and "popularity" not in evaluated:
+            evaluated.append(model.name)
+            raise KeyboardInterrupt
+        evaluated.append(model.name)
+        return evaluate(model, *args, **kwargs)
+
+    monkeypatch.setattr(runs, "evaluate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        comparison.compare(SPLIT, MODELS, out, TINY)
+    with pytest.raises(CheckpointError, match="--resume"):
+        comparison.compare(SPLIT, MODELS, out, TINY)
+    resumed = comparison.compare(SPLIT, MODELS, out, TINY, resume=True)
+    assert evaluated == ["felrec-q", "popularity", "popularity", "decayed-popularity"]
+    for ours, theirs in zip(resumed.reports, whole.reports, strict=True):
+        assert ours.partitions == theirs.partitions
+        np.testing.assert_array_equal(ours.results.rank, theirs.results.rank)
+        np.testing.assert_array_equal(ours.results.item_events, theirs.results.item_events)
+    assert resumed.differences == whole.differences
+
+
+def test_written_files(tmp_path: Path) -> None:
+    result = comparison.compare(SPLIT, ["popularity", "decayed-popularity"], tmp_path)
+    files = comparison.write(result, tmp_path)
+    assert [file.name for file in files] == ["comparison.json", "comparison.png", "comparison.svg"]
+    told = json.loads(files[0].read_text())
+    assert told["models"]["popularity"]["partitions"]["total"]["events"] == 100
+    assert {difference["verdict"] for difference in told["differences"]} <= {"better", "worse", "not clear"}
