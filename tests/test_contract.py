@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,20 @@ from felrec.data.events import Events
 from felrec.data.split import PARTITIONS
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay, walk
-from felrec.registry import MODELS
 from felrec.recommender import Queries, Recommender, Trainable
+from felrec.registry import MODELS
 from felrec.training.trainer import batch_bounds
 
-TINY: dict[str, dict[str, Any]] = dict.fromkeys(
-    ("felrec-q", "felrec-p"),
-    {
-        "width": 16,
-        "layers": 1,
-        "heads": 2,
-        "feed_forward": 32,
-        "history_length": 8,
-        "queue_size": 500,
-        "score_from": "projections",  # what the losses shape; the raw vectors need far more events
-    },
-)
+TINY_FELREC = {
+    "width": 16,
+    "layers": 1,
+    "heads": 2,
+    "feed_forward": 32,
+    "history_length": 8,
+    "queue_size": 500,
+    "score_from": "projections",  # what the losses shape; the raw vectors need far more events
+}
+TINY: dict[str, dict[str, Any]] = {"felrec-q": TINY_FELREC, "felrec-p": TINY_FELREC}
 EVENTS = synthetic_log(900, n_users=40, n_items=30, seed=5).log.events
 
 
@@ -45,7 +44,7 @@ def taught(name: str, events: Events = EVENTS, epochs: int = 1) -> Recommender:
         model.train()
         for _ in range(epochs):
             model.begin_epoch()
-            for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            for start, stop in pairwise(bounds):
                 optimiser.zero_grad()
                 model.loss(events[start:stop]).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()

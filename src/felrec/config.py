@@ -5,12 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from felrec.errors import ConfigError
-
 
 M = TypeVar("M", bound="Settings")
 
@@ -19,6 +18,8 @@ class Settings(BaseModel):
     """Base of all settings: unknown names are refused, values are checked, nothing changes later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    of_scoring: ClassVar[frozenset[str]] = frozenset()  # what may be changed without training anew
 
 
 class FELRecSettings(Settings):
@@ -38,6 +39,8 @@ class FELRecSettings(Settings):
     type_embedding: bool = Field(True, description="learned type vectors; off is the ablation -noType")
     score_from: Literal["vectors", "projections"] = Field("vectors", description="what the cosine compares")
     neighbours: int = Field(0, ge=0, description="recommend to the nearest users instead (10 is -NN), 0 is off")
+
+    of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours"})
 
     @model_validator(mode="after")
     def _fits(self) -> FELRecSettings:

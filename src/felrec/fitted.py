@@ -83,8 +83,8 @@ class FittedModel:
     def similar_items(self, item: Id, k: int = 10) -> list[Scored]:
         """The items whose vectors are nearest to this one's."""
         model, row = self._representing(), self._item_row(item)
-        others = np.setdiff1d(self._catalogue(), [row])
-        return self._best(model.item_vectors(others) @ model.item_vectors(row[None])[0], others, self.item_ids, k)
+        others = np.setdiff1d(self._catalogue(), row)
+        return self._best(model.item_vectors(others) @ model.item_vectors(row)[0], others, self.item_ids, k)
 
     def audience(self, item: Id, k: int = 10) -> list[Scored]:
         """The users to show an item to: those whose vectors match it best and who have not had it."""
@@ -92,7 +92,7 @@ class FittedModel:
         users = np.arange(len(self.user_ids), dtype=np.int32)
         owners, owned = self.seen.columns()
         users = np.setdiff1d(users, owners[owned == row])
-        return self._best(model.user_vectors(users) @ model.item_vectors(row[None])[0], users, self.user_ids, k)
+        return self._best(model.user_vectors(users) @ model.item_vectors(row)[0], users, self.user_ids, k)
 
     def _catalogue(self) -> Rows:
         return np.arange(len(self.item_ids), dtype=np.int32)
@@ -101,9 +101,9 @@ class FittedModel:
         row = int(self.user_ids.rows([user])[0])
         return row if row >= 0 else len(self.user_ids)  # the next free row: a user without a history
 
-    def _item_row(self, item: Id) -> np.int32:
-        row = np.int32(self.item_ids.rows([item])[0])
-        if row < 0:
+    def _item_row(self, item: Id) -> Rows:
+        row = self.item_ids.rows([item])
+        if row[0] < 0:
             raise DataError(f"item {item!r} has no event yet, so there is nothing to compare; observe one first")
         return row
 
@@ -118,6 +118,6 @@ class FittedModel:
     def _best(self, scores: Tensor, rows: Rows, ids: Vocabulary, k: int) -> list[Scored]:
         if k < 1:
             raise ConfigError(f"k={k}: ask for at least one")
-        best = torch.topk(scores.float(), min(k, len(rows)))
-        names = ids.ids(rows[best.indices.cpu().numpy()])
+        best = torch.topk(scores.float(), min(k, int(scores.isfinite().sum())))  # -inf: cannot be represented
+        names: Sequence[Id] = ids.ids(rows[best.indices.cpu().numpy()])
         return [Scored(name, score) for name, score in zip(names, best.values.tolist(), strict=True)]

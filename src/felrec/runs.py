@@ -71,15 +71,12 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
     run = RunDirectory.open(Path(path))
     kind = model_kind(run.manifest["model"])
     for name in settings or {}:
-        if name not in kind.settings.model_fields:
-            known = ", ".join(sorted(kind.settings.model_fields)) or "none"
-            raise ConfigError(f"{kind.name} has no setting '{name}' to score with; it has: {known}")
+        if name not in kind.settings.of_scoring:
+            known = ", ".join(sorted(kind.settings.of_scoring)) or "none"
+            raise ConfigError(f"{kind.name}: '{name}' cannot be changed after training; only these can: {known}")
     chosen = check(kind.settings, {**run.manifest["settings"], **(settings or {})})
     recommender = kind.build(chosen, run.manifest["training"]["seed"], pick_device(device))
-    try:
-        recommender.load_weights(run.read("best", "weights"))
-    except RuntimeError:
-        raise CheckpointError(f"{path}: the weights do not fit these settings; only scoring may be changed") from None
+    recommender.load_weights(run.read("best", "weights"))
     after_validation = run.read("best", "state_validation")
     recommender.load_state(after_validation)
     pairs = pl.read_parquet(run.path / "seen.parquet")

@@ -47,7 +47,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         (["evaluate", "RUN", "LOG", "--protocol", "offline"], "'online', 'paper'"),
         (["evaluate", "RUN", "LOG", "--json", "no/where.json"], "no directory no"),
         (["evaluate", "RUN", "LOG", "--set", "lr=1"], "'lr'"),
-        (["evaluate", "RUN", "LOG", "--set", "width=16"], "only scoring may be changed"),
+        (["evaluate", "RUN", "LOG", "--set", "width=16"], "cannot be changed after training"),
         (["compare", "LOG", "--models", "popularity,popularity", "--out", "NEW"], "once"),
         (["compare", "LOG", "--models", "popularity,felrec-z", "--out", "NEW"], "felrec-z"),
         (["compare", "LOG", "--models", "popularity", "--out", "NEW", "--set", "width=8"], "'width'"),

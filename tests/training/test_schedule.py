@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -16,8 +17,8 @@ def test_the_papers_hundred_epochs() -> None:
     assert by_epoch[0] == 1e-7
     assert by_epoch[10] == pytest.approx(0.01)
     assert by_epoch[99] == pytest.approx(1e-7)
-    assert all(a < b for a, b in zip(by_epoch[:10], by_epoch[1:11], strict=True))
-    assert all(a > b for a, b in zip(by_epoch[10:-1], by_epoch[11:], strict=True))
+    assert all(a < b for a, b in pairwise(by_epoch[:11]))
+    assert all(a > b for a, b in pairwise(by_epoch[10:]))
     assert by_epoch[10 + 44] == pytest.approx(1e-7 + (0.01 - 1e-7) * (1 + math.cos(math.pi * 44 / 89)) / 2)
 
 

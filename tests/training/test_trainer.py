@@ -22,7 +22,7 @@ GENERATOR = np.random.default_rng(0)
 EVENTS = Events.of(GENERATOR.integers(0, 20, 330), GENERATOR.integers(0, 15, 330), np.arange(330))
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -35,7 +35,7 @@ class KillAfter:
     def step(self, **_: Any) -> None:
         self.left -= 1
         if self.left == 0:
-            raise Killed
+            raise KilledError
 
     def validated(self, **_: Any) -> None:
         pass
@@ -80,7 +80,7 @@ def test_the_best_epoch_is_kept_with_its_states(tmp_path: Path) -> None:
     assert run.manifest["best"]["epoch"] == 2
     assert run.manifest["finished"] is True
     assert [record["rank"] for record in run.manifest["epochs"]] == [0.5, 0.2, 0.3]
-    assert not (run.read("best", "weights")["encoder.output.weight"] == made.model.weights()["encoder.output.weight"]).all()
+    assert not same(run.read("best", "weights"), made.model.weights())
     train_count = run.read("best", "state_train")["user_count"].sum()
     assert train_count == len(EVENTS)
     assert run.read("best", "state_validation")["user_count"].sum() == len(EVENTS) + 3
@@ -102,7 +102,7 @@ def test_resuming_gives_the_result_of_an_uninterrupted_run(tmp_path: Path, kille
     whole.fit()
     ranks = [0.5, 0.4, 0.3]
     first = trainer(tmp_path / "cut", ranks, KillAfter(killed_at), optimizer=optimizer)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         first.fit()
     done = len(RunDirectory.open(tmp_path / "cut").manifest.get("epochs", []))
     second = trainer(tmp_path / "cut", ranks[done:], optimizer=optimizer)
@@ -187,10 +187,10 @@ class TestRunDirectory:
         run.commit("best", "best-1", {"weights": {"a": torch.ones(3)}}, {})
 
         def dies(*_: Any) -> None:
-            raise Killed
+            raise KilledError
 
         monkeypatch.setattr(RunDirectory, "update", dies)
-        with pytest.raises(Killed):
+        with pytest.raises(KilledError):
             run.commit("best", "best-2", {"weights": {"a": torch.zeros(3)}}, {})
         monkeypatch.undo()
         again = RunDirectory.open(tmp_path)

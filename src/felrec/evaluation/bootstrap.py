@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
-from felrec.evaluation.metrics import Floats
+from numpy.typing import NDArray
 
 
 class Interval(NamedTuple):
@@ -24,7 +23,9 @@ class Interval(NamedTuple):
         return "worse" if self.high < 0 else "not clear"
 
 
-def paired_interval(ours: Floats, theirs: Floats, *, resamples: int = 1000, seed: int = 0) -> Interval:
+def paired_interval(
+    ours: NDArray[np.floating], theirs: NDArray[np.floating], *, resamples: int = 1000, seed: int = 0
+) -> Interval:
     """The 95 % interval of mean(ours - theirs) when the same events are drawn again with replacement.
 
     >>> paired_interval(np.ones(50), np.zeros(50)).verdict

@@ -48,10 +48,11 @@ def sampled_ranks(scores: Tensor, targets: Tensor, events: NDArray[np.int64], se
 
 def negative_columns(events: NDArray[np.int64], candidates: int, seed: int) -> NDArray[np.int64]:
     """Columns (B, 100) in [0, candidates - 1), from a hash of seed, event and position (SplitMix64)."""
+    draw = np.arange(SAMPLED_NEGATIVES).astype(np.uint64)
     with np.errstate(over="ignore"):
-        key = events.astype(np.uint64)[:, None] * np.uint64(SAMPLED_NEGATIVES)
-        key = key + np.arange(SAMPLED_NEGATIVES, dtype=np.uint64) + np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
-        word = key * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+        word = np.add.outer(events.astype(np.uint64) * np.uint64(SAMPLED_NEGATIVES), draw)
+        word += np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
+        word = (word + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         word = word ^ (word >> np.uint64(31))

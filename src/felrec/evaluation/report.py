@@ -129,6 +129,8 @@ def evaluate(
         recommender.reset()
     if cache == "reset":
         replay(recommender, events[:start], progress)
+    if exclude_seen == "auto" and protocol == "paper":
+        exclude_seen = "no"  # the published evaluation never leaves anything out
     leave_out = resolve_exclude_seen(exclude_seen, split)
     results = walk(
         recommender,

@@ -49,10 +49,12 @@ class Masks:
     def _draw(self, size: int) -> Tensor:
         device = self.generator.device
         if device.type != "cpu":
-            return torch.empty(size, device=device).bernoulli_(1 - self.rate, generator=self.generator) / (1 - self.rate)
+            return torch.empty(size, device=device).bernoulli_(1 - self.rate, generator=self.generator) / (
+                1 - self.rate
+            )
         dropped = round(self.rate * _STEPS)
         words = torch.empty((size + 3) // 4, dtype=torch.int64)  # four decisions in each
-        words.random_(-(2**63), None, generator=self.generator)  # type: ignore[call-overload]
+        words.random_(-(2**63), None, generator=self.generator)
         kept = words.view(torch.int16)[:size] >= dropped - _STEPS // 2
         return kept.to(torch.float32).mul_(_STEPS / (_STEPS - dropped))
 
@@ -69,7 +71,7 @@ def add_dropped(x: Tensor, y: Tensor, masks: Masks | None) -> Tensor:
 
 def relu_dropped(x: Tensor, masks: Masks | None) -> Tensor:
     """ReLU, then dropout; the backward pass needs the result alone."""
-    return torch.relu(x) if masks is None else _ReluDropped.apply(x, masks.take(x), 1 / (1 - masks.rate))  # type: ignore[no-any-return, no-untyped-call]
+    return torch.relu(x) if masks is None else _ReluDropped.apply(x, masks.take(x), 1 / (1 - masks.rate))  # type: ignore[no-untyped-call]
 
 
 class _ReluDropped(torch.autograd.Function):

@@ -33,9 +33,7 @@ class Encoder(nn.Module):
         self.types = nn.Parameter(torch.zeros(2, width)) if type_embedding else None
         self.register_buffer("positions", sinusoids(history_length, width).flip(0), persistent=False)  # newest first
         self.input_norm = nn.LayerNorm(width)
-        self.blocks = nn.ModuleList(
-            TransformerBlock(width, heads, feed_forward) for _ in range(layers)
-        )
+        self.blocks = nn.ModuleList(TransformerBlock(width, heads, feed_forward) for _ in range(layers))
         self.output = nn.Linear(width, width)
 
     def forward(self, vectors: Tensor, mask: Tensor, kind: int, dropout: Masks | None = None) -> Tensor:

@@ -58,7 +58,9 @@ class RunDirectory:
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise CheckpointError(f"{path / MANIFEST} cannot be read ({error}); train anew or restore it") from None
         if run.manifest.get("format", 0) > FORMAT:
-            raise CheckpointError(f"{path} was written by a newer felrec (format {run.manifest['format']}); upgrade felrec")
+            raise CheckpointError(
+                f"{path} was written by a newer felrec (format {run.manifest['format']}); upgrade felrec"
+            )
         return run
 
     def update(self, changes: dict[str, Any]) -> None:

@@ -15,9 +15,7 @@ def build_optimiser(parameters: Iterable[nn.Parameter], settings: TrainingSettin
     """SGD with momentum as in the paper, or AdamW."""
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(parameters, lr=settings.lr, weight_decay=settings.weight_decay)
-    return torch.optim.SGD(
-        parameters, lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay
-    )
+    return torch.optim.SGD(parameters, lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
 
 
 def optimiser_state(optimiser: torch.optim.Optimizer) -> Tensors:

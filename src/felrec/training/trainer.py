@@ -138,8 +138,10 @@ class Trainer:
     def _validate_within_epoch(self) -> None:
         """To watch only: the cache lacks the rest of the training part, so this never makes a best checkpoint."""
         metrics, _ = self._validate()
-        entry = {"epoch": self.epoch + 1, "step": self.step, **metrics}
-        self.run.update({"within_epochs": [*self.run.manifest.get("within_epochs", []), entry]})
+        at = (self.epoch + 1, self.step)
+        entry = {"epoch": at[0], "step": at[1], **metrics}
+        earlier = self.run.manifest.get("within_epochs", [])  # after a resume, steps may come a second time
+        self.run.update({"within_epochs": [*(e for e in earlier if (e["epoch"], e["step"]) < at), entry]})
         self._tell_validated(metrics, best=False)
 
     def _save_resume(self) -> None:

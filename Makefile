@@ -1,0 +1,39 @@
+# Everything runs in .venv, installed with the exact versions of constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+
+.PHONY: setup demo test lint types docs cli-reference bench clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "felrec needs Python 3.11 or newer; call make with PYTHON=/path/to/it"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+demo: setup
+	$(BIN)/felrec demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+test: setup lint types
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal  # one worker a core: they must not share
+
+docs: setup
+	$(BIN)/mkdocs build --strict
+
+cli-reference: setup
+	$(BIN)/python docs/generate_cli.py
+
+clean:
+	rm -rf $(VENV) build dist site runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

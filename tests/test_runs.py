@@ -1,0 +1,158 @@
+"""The library as people use it: fit, evaluate, recommend, observe, save and load."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import felrec
+from felrec.errors import CheckpointError, ConfigError, DataError
+from felrec.fitted import FittedModel
+
+TINY: dict[str, Any] = {
+    "epochs": 1,
+    "width": 8,
+    "layers": 1,
+    "heads": 2,
+    "feed_forward": 16,
+    "history_length": 8,
+    "queue_size": 100,
+    "batch_size": 128,
+}
+LOG = felrec.synthetic_log(1_500, n_users=60, n_items=50, seed=4).log
+SPLIT = felrec.split_log(LOG)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    felrec.train(SPLIT, "felrec-q", path, TINY)
+    return path
+
+
+@pytest.fixture
+def model(run: Path) -> FittedModel:
+    return felrec.load(run)
+
+
+def test_a_loaded_run_is_in_the_state_after_validation(model: FittedModel) -> None:
+    state = model.recommender.state()
+    assert state["user_count"].sum() == SPLIT.validation_end
+    assert len(model.user_ids) == SPLIT.log.users[: SPLIT.validation_end].max() + 1  # nothing of the test part
+    assert len(model.item_ids) == SPLIT.log.items[: SPLIT.validation_end].max() + 1
+
+
+def test_recommendations_are_the_best_scores_without_what_the_user_had(model: FittedModel) -> None:
+    user = LOG.user_ids.ids(LOG.users[:1])[0]
+    had = {LOG.item_ids.ids([i])[0] for u, i in zip(LOG.users, LOG.items, strict=True) if u == LOG.users[0]}
+    everything = model.recommend(user, k=1_000, exclude_seen=False)
+    assert [score for _, score in everything] == sorted((score for _, score in everything), reverse=True)
+    assert len(everything) == len(model.item_ids)
+    unseen = model.recommend(user, k=1_000, exclude_seen=True)
+    known = set(model.item_ids.ids(np.arange(len(model.item_ids))))
+    assert {item for item, _ in unseen} == known - {i for i in had if i in known} or len(unseen) < len(everything)
+    assert model.recommend(user, k=3, exclude_seen=False) == everything[:3]
+
+
+def test_candidates_limit_the_answer(model: FittedModel) -> None:
+    some = model.item_ids.ids(np.array([3, 1, 2]))
+    answer = model.recommend("anybody", k=10, candidates=[*some, "no such item"])
+    assert {item for item, _ in answer} == set(some)
+    assert model.recommend("anybody", candidates=["no such item"]) == []
+
+
+def test_new_users_and_items_are_there_at_once(model: FittedModel) -> None:
+    later = LOG.times[-1]
+    model.observe([("a new user", "a new item", later + 1), ("another", "a new item", later + 2)])
+    assert "a new item" in [item for item, _ in model.recommend("a stranger", k=100)]
+    assert "a new item" not in [item for item, _ in model.recommend("another", k=100, exclude_seen=True)]
+    assert len(model.similar_items("a new item", k=4)) == 4
+    assert "another" not in [user for user, _ in model.audience("a new item", k=1_000)]
+    model.observe([])  # nothing happens
+
+
+def test_bad_events_and_questions_are_refused(model: FittedModel) -> None:
+    before = len(model.user_ids)
+    for times in ([5.0, 4.0], [-1.0, 0.0], [float("nan"), 1.0]):
+        with pytest.raises(DataError, match="timestamps"):
+            model.observe([("u", "i", times[0]), ("u", "i", times[1])])
+    assert len(model.user_ids) == before  # nothing was half taken in
+    with pytest.raises(DataError, match="no event yet"):
+        model.similar_items("no such item")
+    with pytest.raises(ConfigError, match="at least one"):
+        model.recommend("u", k=0)
+    with pytest.raises(ConfigError, match="no vectors"):
+        felrec.fit(SPLIT, model="popularity").audience(1)
+
+
+def test_evaluating_leaves_the_model_as_it_was(model: FittedModel) -> None:
+    before = {name: tensor.clone() for name, tensor in model.recommender.state().items()}
+    first = felrec.evaluate(model, SPLIT)
+    model.observe([("a new user", 1, LOG.times[-1] + 1)])
+    again = felrec.evaluate(model, SPLIT)
+    assert first.to_json()["partitions"] == again.to_json()["partitions"]  # `kept` starts from the checkpoint
+    fresh = {name: tensor.shape for name, tensor in model.recommender.state().items()}
+    assert fresh["user_cache"][0] == before["user_cache"].shape[0] + 1
+
+
+def test_another_log_needs_its_own_cache(model: FittedModel) -> None:
+    other = felrec.synthetic_log(900, n_users=30, n_items=30, seed=9).log
+    assert felrec.evaluate(model, other).cache == "reset"
+    assert felrec.evaluate(model, other, cache="empty").cache == "empty"
+    with pytest.raises(CheckpointError, match="--cache reset"):
+        felrec.evaluate(model, other, cache="kept")
+
+
+def test_only_scoring_can_be_changed_after_training(run: Path) -> None:
+    assert felrec.load(run, settings={"neighbours": 3}).recommender.settings.neighbours == 3  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="cannot be changed after training; only these can: neighbours, score_from"):
+        felrec.load(run, settings={"history_length": 4})
+
+
+def test_same_seed_same_result_other_seed_other(tmp_path: Path) -> None:
+    weights = []
+    for seed in (1, 1, 2):
+        path = tmp_path / f"{len(weights)}"
+        felrec.train(SPLIT, "felrec-p", path, {**TINY, "seed": seed})
+        weights.append(json.loads((path / "manifest.json").read_text())["best"]["sha256"])
+    assert weights[0] == weights[1]
+    assert weights[0]["weights"] != weights[2]["weights"]
+
+
+def test_decayed_popularity_chooses_its_half_life_on_validation(tmp_path: Path) -> None:
+    chosen = felrec.train(SPLIT, "decayed-popularity", tmp_path / "a").settings["half_life"]
+    hits = {}
+    for half_life in (30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5):
+        felrec.train(SPLIT, "decayed-popularity", tmp_path / str(half_life), {"half_life": half_life})
+        manifest = json.loads((tmp_path / str(half_life) / "manifest.json").read_text())
+        hits[half_life] = manifest["best"]["metrics"]["hr@10"]
+    assert hits[chosen] == max(hits.values())
+
+
+def test_resuming_with_another_model_log_or_setting_is_refused(run: Path, tmp_path: Path) -> None:
+    other = felrec.synthetic_log(900, n_users=30, n_items=30, seed=9).log
+    with pytest.raises(CheckpointError, match="another log"):
+        felrec.train(other, "felrec-q", run, TINY, resume=True)
+    with pytest.raises(CheckpointError, match="a run of felrec-q"):
+        felrec.train(SPLIT, "felrec-p", run, TINY, resume=True)
+    with pytest.raises(ConfigError, match="width=8"):
+        felrec.train(SPLIT, "felrec-q", run, {**TINY, "width": 16}, resume=True)
+    assert felrec.train(SPLIT, "felrec-q", run, TINY, resume=True).name == "felrec-q"  # finished: loads
+
+
+def test_settings_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no setting 'depth'"):
+        felrec.train(SPLIT, "felrec-q", tmp_path / "x", {"depth": 3})
+    with pytest.raises(ConfigError, match="width"):
+        felrec.train(SPLIT, "felrec-q", tmp_path / "x", {"width": 9})
+    with pytest.raises(ConfigError, match="there is no model"):
+        felrec.train(SPLIT, "felrec-x", tmp_path / "x")
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="no CUDA"):
+            felrec.train(SPLIT, "felrec-q", tmp_path / "x", device="cuda")
+    assert not (tmp_path / "x").exists()
