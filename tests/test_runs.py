@@ -54,7 +54,7 @@ def test_recommendations_are_the_best_scores_without_what_the_user_had(model: Fi
     assert [score for _, score in everything] == sorted((score for _, score in everything), reverse=True)
     assert len(everything) == len(model.item_ids)
     unseen = model.recommend(user, k=1_000, exclude_seen=True)
-    known = set(model.item_ids.ids(np.arange(len(model.item_ids))))
+    known = set(model.item_ids.ids(range(len(model.item_ids))))
     assert {item for item, _ in unseen} == known - {i for i in had if i in known} or len(unseen) < len(everything)
     assert model.recommend(user, k=3, exclude_seen=False) == everything[:3]
 
@@ -115,7 +115,7 @@ def test_only_scoring_can_be_changed_after_training(run: Path) -> None:
 
 
 def test_same_seed_same_result_other_seed_other(tmp_path: Path) -> None:
-    weights = []
+    weights: list[dict[str, str]] = []
     for seed in (1, 1, 2):
         path = tmp_path / f"{len(weights)}"
         felrec.train(SPLIT, "felrec-p", path, {**TINY, "seed": seed})

@@ -73,6 +73,7 @@ class TrainingSettings(Settings):
     schedule: Literal["auto", "epoch", "step"] = Field(
         "auto", description="when the rate changes; auto is by epoch from 100 epochs on, else by step"
     )
+    trained_share: float = Field(1.0, gt=0, le=1, description="share of the events to learn from; all enter the cache")
     clip: float = Field(1.0, gt=0, description="gradients are clipped to plus or minus this")
     patience: int = Field(0, ge=0, description="stop after this many epochs without a better one, 0 never")
     validate_every: int = Field(0, ge=0, description="also validate every n steps (to watch, not to choose), 0 never")

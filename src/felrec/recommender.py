@@ -99,8 +99,8 @@ class Trainable(Recommender, Protocol):
         """Prepare for another pass over the training part."""
         ...
 
-    def loss(self, batch: Events) -> Tensor:
-        """The loss of a batch, which is also taken into the state."""
+    def loss(self, batch: Events, trained: NDArray[np.bool_] | None = None) -> Tensor:
+        """The loss of a batch, or of its `trained` events; the whole batch is taken into the state."""
         ...
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:

@@ -100,13 +100,26 @@ class FELRec(nn.Module):
         """The cache is emptied at the start of each epoch; the queues stay."""
         self.reset()
 
-    def loss(self, batch: Events) -> Tensor:
-        """Encode both sides of each event from what was before it, write that into the caches, compare."""
+    def loss(self, batch: Events, trained: NDArray[np.bool_] | None = None) -> Tensor:
+        """Encode both sides of each event from what was before it, write that into the caches, compare.
+
+        Of events that are not `trained` only what survives in a cache is encoded, and without gradients.
+        """
         self.masks.refresh()
-        users = self._encode_users(batch.users, Pending.within_block(batch.users, batch.items))
-        items = self._encode_items(batch.items, Pending.within_block(batch.items, batch.users))
-        self.user_cache.write(batch.users, users)
-        self.item_cache.write(batch.items, items)
+        items_before = Pending.within_block(batch.users, batch.items)
+        users_before = Pending.within_block(batch.items, batch.users)
+        chosen = np.arange(len(batch)) if trained is None else np.flatnonzero(trained)
+        users = self._encode_users(batch.users[chosen], items_before[chosen])
+        items = self._encode_items(batch.items[chosen], users_before[chosen])
+        with torch.no_grad():
+            rest = np.setdiff1d(last_occurrence(batch.users), chosen)
+            rest_of_users = rest, self._encode_users(batch.users[rest], items_before[rest])
+            rest = np.setdiff1d(last_occurrence(batch.items), chosen)
+            rest_of_items = rest, self._encode_items(batch.items[rest], users_before[rest])
+        for at, vectors in ((chosen, users), rest_of_users):  # the rest last: it holds the later events
+            self.user_cache.write(batch.users[at], vectors)
+        for at, vectors in ((chosen, items), rest_of_items):
+            self.item_cache.write(batch.items[at], vectors)
         self._append(batch)
         loss: Tensor = self.objective(users, items)
         return loss

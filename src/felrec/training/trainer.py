@@ -8,7 +8,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from felrec.config import TrainingSettings
 from felrec.data.events import Events
@@ -92,7 +94,7 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         with self._autocast():
-            loss = self.model.loss(batch)
+            loss = self.model.loss(batch, self._trained(len(batch)))
         value = loss.item()
         if not math.isfinite(value):
             self._stop_on(value)
@@ -104,6 +106,16 @@ class Trainer:
         self.step += 1
         for listener in self.listeners:
             listener.step(epoch=self.epoch, step=self.step, events=len(batch), loss=value, lr=rate)
+
+    def _trained(self, events: int) -> NDArray[np.bool_] | None:
+        """Which events of this step to learn from; it depends on the seed, epoch and step alone, so it resumes."""
+        if self.settings.trained_share == 1:
+            return None
+        count = min(events, max(2, round(self.settings.trained_share * events)))  # batch statistics need two
+        generator = np.random.default_rng((self.settings.seed, self.epoch, self.step))
+        trained = np.zeros(events, dtype=bool)
+        trained[generator.choice(events, count, replace=False)] = True
+        return trained
 
     def _end_epoch(self) -> None:
         state_after_train = self.model.state()
