@@ -59,6 +59,15 @@ class DecayedPopularitySettings(Settings):
     half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
 
 
+class RepeatSettings(Settings):
+    """The user's own items first, then decayed popularity."""
+
+    order: Literal["recency", "frequency"] | None = Field(None, description="chosen on validation unless given")
+    half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
+    pause: int = Field(30, ge=0, description="minutes; by frequency, what was taken since then comes last")
+    history_length: int = Field(128, ge=1, description="newest items of a user that count as their own")
+
+
 class TrainingSettings(Settings):
     """How a model is trained; the defaults are the paper's."""
 

@@ -15,6 +15,7 @@ from felrec.data.events import Events, Rows
 from felrec.data.seen import SeenPairs
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import ConfigError, DataError
+from felrec.evaluation.protocols import replay
 from felrec.recommender import Queries, Recommender, Representing, Tensors
 
 Id = int | str
@@ -76,7 +77,7 @@ class FittedModel:
         if not np.isfinite(stamps).all() or (stamps < 0).any() or (np.diff(stamps) < 0).any():
             raise DataError("timestamps must be seconds since 1970, not negative and in ascending order; sort them")
         block = Events.of(self.user_ids.add(list(users)), self.item_ids.add(list(items)), stamps)
-        self.recommender.observe(block)
+        replay(self.recommender, block)
         self.seen.add(block)
         self.clock = max(self.clock, float(stamps[-1]))
 

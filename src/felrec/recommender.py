@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -91,6 +91,26 @@ class Recommender(Protocol):
         ...
 
 
+class Weightless:
+    """What recommenders without weights have in common; they have no order of their own for protocol `paper`."""
+
+    def observe_then_score(self: Recommender, block: Events, candidates: Rows) -> Tensor:
+        """The published order: the block is taken in before it is scored."""
+        self.observe(block)
+        return self.score(Queries(block.users, block.times, Pending.none(len(block))), candidates)
+
+    def weights(self) -> Tensors:
+        """None."""
+        return {}
+
+    def load_weights(self, weights: Tensors) -> None:
+        """Nothing to load."""
+
+    def parameter_count(self) -> int:
+        """Zero."""
+        return 0
+
+
 @runtime_checkable
 class Trainable(Recommender, Protocol):
     """A recommender that learns by gradient, one batch of events in time order at a time."""
@@ -124,7 +144,7 @@ class Trainable(Recommender, Protocol):
 class Choosable(Recommender, Protocol):
     """A recommender with a setting that is chosen on validation (by hr@10) instead of learned."""
 
-    def choices(self) -> Iterator[tuple[dict[str, float], Recommender]]:
+    def choices(self) -> Iterator[tuple[dict[str, Any], Recommender]]:
         """The settings to try, each with a fresh recommender that has them."""
         ...
 

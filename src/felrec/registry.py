@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from felrec.baselines.popularity import DecayedPopularity, Popularity
-from felrec.config import DecayedPopularitySettings, FELRecSettings, PopularitySettings, Settings
+from felrec.baselines.repeat import Repeat
+from felrec.config import DecayedPopularitySettings, FELRecSettings, PopularitySettings, RepeatSettings, Settings
 from felrec.data.split import PARTITIONS
 from felrec.errors import ConfigError
 from felrec.model.felrec import FELRec
@@ -60,6 +61,12 @@ MODELS = {
             "events of an item, halved every so many events of the log",
             DecayedPopularitySettings,
             lambda settings, seed, device: DecayedPopularity(settings),
+        ),
+        ModelKind(
+            "repeat",
+            "the user's own items first, then decayed popularity",
+            RepeatSettings,
+            lambda settings, seed, device: Repeat(settings),
         ),
     )
 }

@@ -254,11 +254,11 @@ def _choose(
     run: RunDirectory,
     training: TrainingSettings,
     progress: Progress | None,
-) -> tuple[dict[str, float], Recommender]:
+) -> tuple[dict[str, Any], Recommender]:
     """The setting with the best hr@10 on validation, unless it was given."""
     if not isinstance(recommender, Choosable) or None not in run.manifest["settings"].values():
         return {}, recommender
-    best: tuple[float, dict[str, float], Recommender] | None = None
+    best: tuple[float, dict[str, Any], Recommender] | None = None
     for chosen, candidate in recommender.choices():
         replay(candidate, split.train, progress)
         hits = _validation(candidate, split, kind.name, training)()["hr@10"]

@@ -35,7 +35,7 @@ def test_decay_is_by_event_whatever_the_blocks() -> None:
 
 
 def test_the_choices_have_the_half_lives_they_say() -> None:
-    halves = [(chosen["half_life"], model.half_life) for chosen, model in DecayedPopularity().choices()]  # type: ignore[attr-defined]
+    halves = [(chosen["half_life"], model.counts.half_life) for chosen, model in DecayedPopularity().choices()]  # type: ignore[attr-defined]
     assert len(halves) == 8
     assert all(said == has for said, has in halves)
 
