@@ -81,6 +81,9 @@ def test_bad_events_and_questions_are_refused(model: FittedModel) -> None:
     for times in ([5.0, 4.0], [-1.0, 0.0], [float("nan"), 1.0]):
         with pytest.raises(DataError, match="timestamps"):
             model.observe([("u", "i", times[0]), ("u", "i", times[1])])
+    for event in (("u", "i"), ("u", None, 1.0), ("u", "i", "2024-01-01"), ("u", "i", 1.7e12)):
+        with pytest.raises(DataError, match=r"timestamp|event"):
+            model.observe([event])  # type: ignore[list-item]
     assert len(model.user_ids) == before  # nothing was half taken in
     with pytest.raises(DataError, match="no event yet"):
         model.similar_items("no such item")
@@ -98,6 +101,12 @@ def test_evaluating_leaves_the_model_as_it_was(model: FittedModel) -> None:
     assert first.to_json()["partitions"] == again.to_json()["partitions"]  # `kept` starts from the checkpoint
     fresh = {name: tensor.shape for name, tensor in model.recommender.state().items()}
     assert fresh["user_cache"][0] == before["user_cache"].shape[0] + 1
+
+
+def test_misspelt_choices_are_refused(model: FittedModel) -> None:
+    for choice in ({"protocol": "papper"}, {"cache": "full"}, {"exclude_seen": "perhaps"}):
+        with pytest.raises(ConfigError, match="choose one of"):
+            felrec.evaluate(model, SPLIT, **choice)  # type: ignore[arg-type]
 
 
 def test_another_log_needs_its_own_cache(model: FittedModel) -> None:

@@ -142,5 +142,6 @@ def check(kind: type[M], values: dict[str, Any]) -> M:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"]) or "settings"
-        raise ConfigError(f"{name}={first['input']!r}: {first['msg']}") from None
+        reason = first["msg"].removeprefix("Value error, ")
+        name = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{name}={first['input']!r}: {reason}" if name else reason) from None

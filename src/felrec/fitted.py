@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from felrec.data.events import Events, Rows
+from felrec.data.events import Events, Rows, Times
 from felrec.data.seen import SeenPairs
+from felrec.data.timestamps import MILLISECONDS_FROM
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import ConfigError, DataError
 from felrec.evaluation.protocols import replay
@@ -72,11 +73,8 @@ class FittedModel:
         rows = list(events)
         if not rows:
             return
-        users, items, times = zip(*rows, strict=True)
-        stamps = np.asarray(times, dtype=np.float64)
-        if not np.isfinite(stamps).all() or (stamps < 0).any() or (np.diff(stamps) < 0).any():
-            raise DataError("timestamps must be seconds since 1970, not negative and in ascending order; sort them")
-        block = Events.of(self.user_ids.add(list(users)), self.item_ids.add(list(items)), stamps)
+        users, items, stamps = _columns(rows)
+        block = Events.of(self.user_ids.add(users), self.item_ids.add(items), stamps)
         replay(self.recommender, block)
         self.seen.add(block)
         self.clock = max(self.clock, float(stamps[-1]))
@@ -122,3 +120,20 @@ class FittedModel:
         best = torch.topk(scores.float(), min(k, int(scores.isfinite().sum())))  # -inf: cannot be represented
         names: Sequence[Id] = ids.ids(rows[best.indices.cpu().numpy()])
         return [Scored(name, score) for name, score in zip(names, best.values.tolist(), strict=True)]
+
+
+def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Times]:
+    """Check all events before any is taken in, so that bad ones leave nothing half done."""
+    for row in rows:
+        if len(row) != 3 or not all(isinstance(one, int | str | np.integer) for one in row[:2]):
+            raise DataError(f"event {row!r}: give (user, item, timestamp), ids being whole numbers or strings")
+    users, items, times = zip(*rows, strict=True)
+    try:
+        stamps = np.asarray(times, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("timestamps must be numbers, seconds since 1970") from None
+    if not np.isfinite(stamps).all() or (stamps < 0).any() or (np.diff(stamps) < 0).any():
+        raise DataError("timestamps must be seconds since 1970, not negative and in ascending order; sort them")
+    if stamps[-1] >= MILLISECONDS_FROM:
+        raise DataError(f"timestamp {stamps[-1]:.0f} lies after the year 5000: give seconds, not milliseconds")
+    return list(users), list(items), stamps

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 import torch
@@ -37,7 +37,7 @@ def fit(data: Split | InteractionLog, model: str = "felrec-q", **settings: Any) 
 def train(
     data: Split | InteractionLog,
     model: str,
-    out: Path,
+    out: Path | str,
     settings: dict[str, Any] | None = None,
     *,
     device: str = "cpu",
@@ -46,6 +46,7 @@ def train(
     progress: Progress | None = None,
 ) -> FittedModel:
     """Train a model by name into the directory `out` and return it in its state after validation."""
+    out = Path(out)
     split = data if isinstance(data, Split) else split_log(data)
     kind, device = model_kind(model), pick_device(device)  # a misspelt name must not leave a begun run behind
     if resume and (out / "manifest.json").exists():
@@ -109,6 +110,13 @@ def evaluate(
 
     By default the cache is `kept` on the log that the model was trained on and `reset` on any other.
     """
+    for what, value, known in (
+        ("protocol", protocol, get_args(Protocol)),
+        ("cache", cache, (None, *get_args(CacheStart))),
+        ("exclude_seen", exclude_seen, get_args(ExcludeSeen)),
+    ):
+        if value not in known:
+            raise ConfigError(f"{what}={value!r}: choose one of {', '.join(str(one) for one in known if one)}")
     split = data if isinstance(data, Split) else split_log(data)
     same_log = split.log.fingerprint == model.fingerprint
     cache = cache or ("kept" if same_log else "reset")

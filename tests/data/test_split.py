@@ -59,7 +59,7 @@ def test_a_short_log_cannot_be_split(n: int) -> None:
 
 
 def test_shares_that_leave_no_train_part_are_refused() -> None:
-    with pytest.raises(DataError, match="other shares"):
+    with pytest.raises(DataError, match="shares that leave some to each part"):
         split(log_of(list(range(20)), list(range(20))), validation=0.5, test=0.5)
 
 

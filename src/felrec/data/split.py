@@ -73,7 +73,7 @@ def split(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -> Sp
     if min(train, *sizes) < 1:
         raise DataError(
             f"a log of {n} events is too short to split ({train} train, {sizes[0]} validation, {sizes[1]} test);"
-            " give at least 10 events, or other shares"
+            " give at least 10 events and shares that leave some to each part"
         )
     return Split(log, train, train + sizes[0])
 

@@ -15,7 +15,8 @@ from felrec.errors import DataError
 TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 TIME_UNITS = ("auto", *TICKS_PER_SECOND)
 
-_LARGEST_OF_UNIT = (("s", 1e11), ("ms", 1e14), ("us", 1e17))
+MILLISECONDS_FROM = 1e11  # seconds would lie after the year 5000
+_LARGEST_OF_UNIT = (("s", MILLISECONDS_FROM), ("ms", 1e14), ("us", 1e17))
 _LAST_SECOND = 253_402_300_799
 _WITH_OFFSET = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z")
 _WITHOUT_OFFSET = (

@@ -53,7 +53,7 @@ class RunDirectory:
         run = cls(path)
         try:
             run.manifest = json.loads((path / MANIFEST).read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise CheckpointError(f"{path} holds no run (no {MANIFEST}); make one with felrec train") from None
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise CheckpointError(f"{path / MANIFEST} cannot be read ({error}); train anew or restore it") from None
