@@ -179,7 +179,8 @@ def test_it_learns_a_planted_log(name: str) -> None:
     """Random is 0.5, knowing who is a regular 0.25, popularity alone a third."""
     events = planted_log(3_000)
     model = taught(name, events[:2_500], epochs=3)
-    assert walk(model, events, 2_500, 3_000).metrics["rank"].mean() < 0.38
+    rank = walk(model, events, 2_500, 3_000).metrics["rank"].mean()
+    assert rank < (0.3 if isinstance(model, Trainable) else 0.38)
 
 
 @every_model

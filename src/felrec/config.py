@@ -29,7 +29,7 @@ class FELRecSettings(Settings):
     layers: int = Field(3, ge=1, description="Transformer blocks of the encoder")
     heads: int = Field(4, ge=1, description="attention heads")
     feed_forward: int = Field(256, ge=1, description="inner size of the feed-forward layers")
-    dropout: float = Field(0.1, ge=0, lt=1, description="dropout rate of the encoder")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate of the encoder")
     history_length: int = Field(64, ge=1, description="newest counterparts N that are encoded")
     queue_size: int = Field(8192, ge=1, description="past projections K to contrast with (FELRec-Q)")
     temperature: float = Field(0.07, gt=0, description="temperature of the contrast (FELRec-Q)")
@@ -92,13 +92,13 @@ class TrainingSettings(Settings):
     checkpoint_seconds: float = Field(120.0, gt=0, description="least time between two checkpoints within an epoch")
     precision: Literal["float32", "bfloat16"] = Field("float32", description="bfloat16 is autocast")
     tensorboard: bool = Field(False, description="write scalars for TensorBoard into the run directory")
-    seed: int = Field(0, ge=0, description="of weights, dropout and queues")
+    seed: int = Field(0, ge=0, lt=2**62, description="of weights, dropout and queues")
 
 
 def read_config(path: Path) -> dict[str, Any]:
     """Flat settings of a TOML file; tables such as [model] and [training] are only for the reader."""
     try:
-        document = tomllib.loads(path.read_text())
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give --config an existing TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

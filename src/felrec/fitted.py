@@ -125,7 +125,7 @@ class FittedModel:
 def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Times]:
     """Check all events before any is taken in, so that bad ones leave nothing half done."""
     for row in rows:
-        if len(row) != 3 or not all(isinstance(one, int | str | np.integer) for one in row[:2]):
+        if len(row) != 3 or not all(map(_is_id, row[:2])):
             raise DataError(f"event {row!r}: give (user, item, timestamp), ids being whole numbers or strings")
     users, items, times = zip(*rows, strict=True)
     try:
@@ -137,3 +137,7 @@ def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Time
     if stamps[-1] >= MILLISECONDS_FROM:
         raise DataError(f"timestamp {stamps[-1]:.0f} lies after the year 5000: give seconds, not milliseconds")
     return list(users), list(items), stamps
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int | str | np.integer) and not isinstance(value, bool)

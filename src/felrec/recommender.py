@@ -34,7 +34,7 @@ class Queries:
     @classmethod
     def before_each(cls, block: Events) -> Queries:
         """One query per event of a block, as it stood just before that event. Targets are not in it."""
-        return cls(block.users, block.times, Pending.within_block(block.users, block.items))
+        return cls(block.users, block.times, Pending.within_block(block.users, block.items).compacted())
 
     @classmethod
     def now(cls, users: NDArray[np.integer], time: float) -> Queries:

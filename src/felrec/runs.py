@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,7 +12,7 @@ from typing import Any, get_args
 import polars as pl
 import torch
 
-from felrec.config import TrainingSettings, check, divide
+from felrec.config import Settings, TrainingSettings, check, divide
 from felrec.data.log import InteractionLog
 from felrec.data.seen import SeenPairs
 from felrec.data.split import Split, split_log
@@ -28,10 +29,10 @@ from felrec.training.trainer import Listener, Trainer, batch_bounds
 from felrec.version import __version__
 
 
-def fit(data: Split | InteractionLog, model: str = "felrec-q", **settings: Any) -> FittedModel:
+def fit(data: Split | InteractionLog, model: str = "felrec-q", *, device: str = "cpu", **settings: Any) -> FittedModel:
     """Train a model and keep only the result: `fit(split, model="felrec-q", epochs=5)`."""
     with tempfile.TemporaryDirectory(prefix="felrec-") as folder:
-        return train(data, model, Path(folder) / "run", settings)
+        return train(data, model, Path(folder) / "run", settings, device=device)
 
 
 def train(
@@ -48,14 +49,16 @@ def train(
     """Train a model by name into the directory `out` and return it in its state after validation."""
     out = Path(out)
     split = data if isinstance(data, Split) else split_log(data)
-    kind, device = model_kind(model), pick_device(device)  # a misspelt name must not leave a begun run behind
+    kind, device = model_kind(model), pick_device(device)  # what cannot work must not leave a begun run behind
+    own, training = divide(settings or {}, kind.settings, kind.name)
+    recommender = kind.build(own, training.seed, device)
     if resume and (out / "manifest.json").exists():
-        run = _reopen(out, kind, split, settings or {})
-    else:
-        run = _begin(out, kind, split, settings or {})
-    if not run.manifest.get("finished"):
+        run = _reopen(out, kind, split, settings or {}, device)
         training = check(TrainingSettings, run.manifest["training"])
         recommender = kind.build(check(kind.settings, run.manifest["settings"]), training.seed, device)
+    else:
+        run = _begin(out, kind, split, own, training, device)
+    if not run.manifest.get("finished"):
         if isinstance(recommender, Trainable):
             validate = _validation(recommender, split, kind.name, training)
             with _tensorboard(training, run, len(split.train)) as scalars:
@@ -80,7 +83,10 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
     recommender.load_weights(run.read("best", "weights"))
     after_validation = run.read("best", "state_validation")
     recommender.load_state(after_validation)
-    pairs = pl.read_parquet(run.path / "seen.parquet")
+    try:
+        pairs = pl.read_parquet(run.path / "seen.parquet")
+    except (OSError, pl.exceptions.PolarsError):
+        raise CheckpointError(f"{run.path / 'seen.parquet'} is missing or damaged; restore it or train anew") from None
     return FittedModel(
         name=kind.name,
         recommender=recommender,
@@ -90,7 +96,7 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
         exclude_seen=run.manifest["exclude_seen"],
         after_train=run.read("best", "state_train"),
         after_validation=after_validation,
-        fingerprint=run.manifest["log"]["fingerprint"],
+        fingerprint=_fingerprint(run),
         settings=run.manifest["settings"],
         clock=run.manifest["log"]["validation_ends"],
     )
@@ -118,11 +124,11 @@ def evaluate(
         if value not in known:
             raise ConfigError(f"{what}={value!r}: choose one of {', '.join(str(one) for one in known if one)}")
     split = data if isinstance(data, Split) else split_log(data)
-    same_log = split.log.fingerprint == model.fingerprint
+    same_log = split.fingerprint == model.fingerprint
     cache = cache or ("kept" if same_log else "reset")
     if cache == "kept" and not same_log:
         raise CheckpointError(
-            "this is not the log the model was trained on, so its cache does not fit; use --cache reset"
+            "the model was trained on another log or split, so its cache does not fit this one; use --cache reset"
         )
     before = model.recommender.state()
     if cache == "kept":
@@ -144,25 +150,33 @@ def evaluate(
 
 def pick_device(wanted: str) -> str:
     """A device by name; `auto` takes CUDA where there is one."""
-    has_cuda = torch.cuda.is_available()
+    devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if wanted == "auto":
-        return "cuda" if has_cuda else "cpu"
-    if wanted.startswith("cuda") and not has_cuda:
-        raise ConfigError(f"--device {wanted}: this machine has no CUDA device; use --device cpu")
-    if not wanted.startswith(("cpu", "cuda")):
-        raise ConfigError(f"--device {wanted}: choose cpu, cuda or auto")
+        return "cuda" if devices else "cpu"
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", wanted):
+        raise ConfigError(f"--device {wanted}: choose cpu, cuda, cuda:N or auto")
+    if wanted != "cpu" and int(wanted.partition(":")[2] or 0) >= devices:
+        raise ConfigError(f"--device {wanted}: this machine has no such CUDA device; use --device cpu")
     return wanted
 
 
-def _begin(out: Path, kind: ModelKind, split: Split, given: dict[str, Any]) -> RunDirectory:
+def _fingerprint(run: RunDirectory) -> str:
+    """As `Split.fingerprint`: of the log and the split that a run was trained on."""
+    cut = run.manifest["split"]
+    return f"{run.manifest['log']['fingerprint']}:{cut['train_end']}:{cut['validation_end']}"
+
+
+def _begin(
+    out: Path, kind: ModelKind, split: Split, settings: Settings, training: TrainingSettings, device: str
+) -> RunDirectory:
     """A new run: all that is known before training, so that a killed run can be resumed from its directory."""
-    settings, training = divide(given, kind.settings, kind.name)
     log, known = split.log, split.log.events[: split.validation_end]
     manifest = {
         "felrec": __version__,
         "model": kind.name,
         "settings": settings.model_dump(),
         "training": training.model_dump(),
+        "device": torch.device(device).type,
         "log": {
             "fingerprint": log.fingerprint,
             "events": len(log),
@@ -188,12 +202,16 @@ def _write_known(out: Path, split: Split) -> None:
     pl.DataFrame({"user": users, "item": items}).write_parquet(out / "seen.parquet")
 
 
-def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any]) -> RunDirectory:
+def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any], device: str) -> RunDirectory:
     """A run to resume, if model, log and settings are those it was begun with."""
     run = RunDirectory.open(out)
     if run.manifest["model"] != kind.name:
         raise CheckpointError(f"{out} is a run of {run.manifest['model']}, not of {kind.name}; choose another --out")
-    if run.manifest["log"]["fingerprint"] != split.log.fingerprint:
+    if run.manifest["device"] != torch.device(device).type:
+        raise CheckpointError(
+            f"{out} was begun on {run.manifest['device']}; resume it with --device {run.manifest['device']}"
+        )
+    if _fingerprint(run) != split.fingerprint:
         raise CheckpointError(f"{out} was begun on another log; resume it with that one or choose another --out")
     settings, training = divide(given, kind.settings, kind.name)
     asked = {**settings.model_dump(), **training.model_dump()}
@@ -222,11 +240,10 @@ def _validation(
     recommender: Recommender, split: Split, name: str, training: TrainingSettings
 ) -> Callable[[], dict[str, float]]:
     """The callable by which the trainer validates: `online`, from the state that training left."""
+    leave_out: ExcludeSeen = "yes" if resolve_exclude_seen(training.exclude_seen, split) else "no"
 
     def validate() -> dict[str, float]:
-        report = evaluate_recommender(
-            recommender, split, model=name, exclude_seen=training.exclude_seen, part="validation"
-        )
+        report = evaluate_recommender(recommender, split, model=name, exclude_seen=leave_out, part="validation")
         return {key: report.metric(key) for key in ("rank", "hr@10", "mrr")}
 
     return validate

@@ -186,3 +186,25 @@ def test_a_real_log_survives_text(
 def test_reading_data_needs_no_torch() -> None:
     code = "import sys, felrec.data; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("user;item;timestamp\n1;2;3\n", "not separated by commas"),
+        ("1,2,3\n4,5,6\n", "first line must name the columns"),
+    ],
+)
+def test_advice_fits_the_mistake(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text(content)
+    with pytest.raises(DataError, match=says):
+        read_log(file)
+
+
+def test_a_cut_archive_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv.gz"
+    whole = gzip.compress(("user,item,timestamp\n" + "1,2,3\n2,3,4\n" * 50_000).encode())
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"log\.csv\.gz"):
+        read_log(file)

@@ -15,6 +15,7 @@ from felrec.data.events import Events, Rows
 from felrec.data.log import InteractionLog
 from felrec.data.split import Split, split_log
 from felrec.data.synthetic import synthetic_log
+from felrec.errors import TrainingError
 from felrec.evaluation.protocols import BLOCK, replay, walk
 from felrec.evaluation.report import evaluate
 from felrec.evaluation.seen import SeenItems
@@ -103,6 +104,20 @@ def test_an_empty_start_makes_the_first_block_a_miss() -> None:
     got = walk(Popularity(), LOG.events, 0, 300)
     assert got.first[:256].all()
     assert (got.metrics["hr@10"][:256] == 0).all()
+
+
+class Broken(Popularity):
+    """What a network with damaged weights would answer."""
+
+    def score(self, queries: Queries, candidates: Rows) -> Tensor:
+        return super().score(queries, candidates) * torch.nan
+
+
+def test_scores_that_are_not_numbers_are_refused() -> None:
+    model = Broken()
+    replay(model, LOG.events[:1_000])
+    with pytest.raises(TrainingError, match="not numbers"):
+        walk(model, LOG.events, 1_000, 1_300)
 
 
 class Halfway(Popularity):

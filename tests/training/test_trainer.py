@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from felrec.cli.progress import TrainingProgress, event_bar
 from felrec.config import FELRecSettings, TrainingSettings
 from felrec.data.events import Events
 from felrec.errors import CheckpointError, TrainingError
@@ -145,6 +146,47 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path: Path) -> None:
     assert "resume" not in RunDirectory.open(tmp_path).manifest
 
 
+def test_weights_that_are_not_finite_never_become_the_best(tmp_path: Path) -> None:
+    class Poison(KillAfter):
+        def step(self, **_: Any) -> None:
+            self.left -= 1
+            if self.left == 0:  # the last step of epoch 2: no later loss would notice before the checkpoint
+                made.model.encoder.output.bias.data[0] = torch.nan  # type: ignore[attr-defined]
+
+    made = trainer(tmp_path, [0.5, 0.1, 0.1], Poison(12))
+    with pytest.raises(TrainingError, match=r"weights are no longer finite.*of epoch 1, is kept"):
+        made.fit()
+    assert all(bool(t.isfinite().all()) for t in RunDirectory.open(tmp_path).read("best", "weights").values())
+
+
+def test_a_run_killed_while_validating_resumes(tmp_path: Path) -> None:
+    class Dies:
+        def __call__(self) -> dict[str, float]:
+            raise KilledError
+
+    made = trainer(tmp_path, [0.5])
+    made.validate = Dies()
+    with pytest.raises(KilledError):
+        made.fit()
+    assert RunDirectory.open(tmp_path).manifest["resume"]["step"] == 6
+    again = trainer(tmp_path, [0.5, 0.4, 0.3], TrainingProgress("m", tmp_path, event_bar()))
+    again.run.update({"training": {"epochs": 3, "batch_size": 64}, "split": {"train_end": len(EVENTS)}})
+    again.fit()
+    assert len(again.run.manifest["epochs"]) == 3
+
+
+def test_a_pool_of_masks_that_grew_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("felrec.model.dropout._POOL", 500)
+    whole = trainer(tmp_path / "whole", [0.5, 0.4, 0.3])
+    whole.fit()
+    first = trainer(tmp_path / "cut", [0.5, 0.4, 0.3], KillAfter(9))
+    with pytest.raises(KilledError):
+        first.fit()
+    second = trainer(tmp_path / "cut", [0.4, 0.3])
+    second.fit()
+    assert same(whole.model.weights(), second.model.weights())
+
+
 def test_bfloat16_trains(tmp_path: Path) -> None:
     made = trainer(tmp_path, [0.5], epochs=1, precision="bfloat16")
     made.fit()
@@ -192,10 +234,13 @@ class TestRunDirectory:
             raise KilledError
 
         monkeypatch.setattr(RunDirectory, "update", dies)
-        with pytest.raises(KilledError):
-            run.commit("best", "best-2", {"weights": {"a": torch.zeros(3)}}, {})
+        for name in ("best-2", "best-1"):  # a new name, and the name of the one that counts
+            with pytest.raises(KilledError):
+                run.commit("best", name, {"weights": {"a": torch.zeros(3)}}, {})
         monkeypatch.undo()
         again = RunDirectory.open(tmp_path)
         assert again.read("best", "weights")["a"].tolist() == [1, 1, 1]
+        again.tidy()
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["best-1", "manifest.json"]
         again.commit("best", "best-2", {"weights": {"a": torch.zeros(3)}}, {})
         assert RunDirectory.open(tmp_path).read("best", "weights")["a"].tolist() == [0, 0, 0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +17,7 @@ from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weight
 class Popularity(Weightless):
     """Score of an item = number of its events so far.
 
+    >>> import numpy as np
     >>> popularity = Popularity()
     >>> popularity.observe(Events.of([0, 1, 2], [7, 7, 3], [0, 1, 2]))
     >>> popularity.score(Queries.now(np.array([5]), 3.0), np.array([3, 7])).tolist()
@@ -31,9 +31,7 @@ class Popularity(Weightless):
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """The same row for everyone, -inf for an item never observed."""
-        counts = self.counts.of(candidates)
-        counts[counts == 0] = -np.inf
-        return torch.from_numpy(counts).expand(len(queries), -1)
+        return torch.from_numpy(self.counts.of(candidates)).expand(len(queries), -1)
 
     def observe(self, block: Events) -> None:
         """Count."""
@@ -45,11 +43,11 @@ class Popularity(Weightless):
 
     def state(self) -> Tensors:
         """The counts."""
-        return {"mass": torch.from_numpy(self.counts.mass.copy())}
+        return {name: torch.from_numpy(values) for name, values in self.counts.state().items()}
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        self.counts.mass = state["mass"].numpy().copy()
+        self.counts.load_state({name: tensor.numpy() for name, tensor in state.items()})
 
 
 class DecayedPopularity(Popularity):

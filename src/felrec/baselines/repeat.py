@@ -43,8 +43,7 @@ class Repeat(Weightless):
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """Popularity within [0, 1), own items above it, what was just taken below it."""
-        counts = self.counts.of(candidates)
-        popular = torch.from_numpy(np.where(counts > 0, _below_one(counts), -np.inf))
+        popular = torch.from_numpy(_below_one(self.counts.of(candidates)))
         scores = popular.expand(len(queries), -1).clone()
         column = np.full(int(candidates.max(initial=0)) + 1, -1, dtype=np.int64)
         column[candidates] = np.arange(len(candidates))
@@ -80,20 +79,24 @@ class Repeat(Weightless):
 
     def state(self) -> Tensors:
         """Counts and histories."""
-        state = {"mass": torch.from_numpy(self.counts.mass.copy())}
-        for name, histories in (("items", self.items), ("minutes", self.minutes)):
-            state |= {f"{name}_{key}": torch.from_numpy(values) for key, values in histories.state().items()}
-        return state
+        return {
+            f"{name}.{key}": torch.from_numpy(values)
+            for name, part in self._parts().items()
+            for key, values in part.state().items()
+        }
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        self.counts.mass = state["mass"].numpy().copy()
-        for name, histories in (("items", self.items), ("minutes", self.minutes)):
-            histories.load_state({key: state[f"{name}_{key}"].numpy() for key in ("ring", "count")})
+        for name, part in self._parts().items():
+            own = {key.removeprefix(f"{name}."): t.numpy() for key, t in state.items() if key.startswith(f"{name}.")}
+            part.load_state(own)
+
+    def _parts(self) -> dict[str, DecayedCounts | Histories]:
+        return {"counts": self.counts, "items": self.items, "minutes": self.minutes}
 
 
 def _below_one(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    return counts / (1 + counts)
+    return 1 - 1 / (1 + np.maximum(counts, 0)) + np.where(counts < 0, counts, 0)  # -inf stays -inf
 
 
 def _minutes(times: Times) -> Rows:

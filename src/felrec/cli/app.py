@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = _fail(str(error))
     except OSError as error:
         code = _fail(
-            f"{error.filename or 'input or output'}: {error.strerror}; check the path, its rights and its disk"
+            f"{error.filename or 'input or output'}: {error.strerror or error}; check the path, its rights and its disk"
         )
     except Exception as error:
         if not hasattr(error, "format_message"):  # the usage errors of typer, whichever module they live in

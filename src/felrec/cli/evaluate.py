@@ -46,7 +46,7 @@ def evaluate(
         Path | None, typer.Option("--events", metavar="F.parquet", help="Write one row per test event.")
     ] = None,
     pairs: Pairs = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the sampled negatives.", min=0)] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the sampled negatives.", min=0, max=2**62)] = 0,
     device: Device = "cpu",
     user_col: UserColumn = None,
     item_col: ItemColumn = None,
@@ -63,8 +63,10 @@ def evaluate(
       felrec evaluate runs/q another.csv --set neighbours=10
     """  # noqa: D301
     for file in (json_file, events_file):
-        if file is not None and not file.parent.is_dir():
-            raise ConfigError(f"{file}: there is no directory {file.parent}; make it first")
+        if file is not None and (file.is_dir() or not file.parent.is_dir()):
+            raise ConfigError(
+                f"{file}: is a directory, or there is no directory {file.parent}; name a file in one that is"
+            )
     from felrec import runs
     from felrec.cli.progress import TerminalWatcher
     from felrec.cli.tables import output, print_report, ties_note
@@ -73,7 +75,7 @@ def evaluate(
     model = runs.load(run, device=device, settings=settings_of(None, pairs))
     split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
     start, stop = split.bounds("test")
-    replayed = cache == "reset" or (cache is None and split.log.fingerprint != model.fingerprint)
+    replayed = cache == "reset" or (cache is None and split.fingerprint != model.fingerprint)
     with TerminalWatcher().evaluating(model.name, stop - (0 if replayed else start)) as progress:
         report = runs.evaluate(
             model, split, protocol=protocol, cache=cache, exclude_seen=exclude_seen, seed=seed, progress=progress

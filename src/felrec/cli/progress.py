@@ -91,6 +91,9 @@ class TrainingProgress:
 
     def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
         """Print the line of an epoch (or of a look within one)."""
+        if self._task is None:  # resumed at the very end of an epoch: nothing was left to train before this
+            self._begin(epoch, step + 1, 0)
+            self._events = self._plan["events"]
         within = self._events < self._plan["events"]
         values = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
         line = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}{f', step {step}' if within else ''}"

@@ -61,7 +61,12 @@ def _find(role: str, wanted: str | None, present: Sequence[str], source: str) ->
             return name
     missing = f"no column '{wanted}'" if wanted else f"no column of {role}s"
     shown = ", ".join(name or "''" for name in present[:12]) + (", …" if len(present) > 12 else "")
-    raise DataError(f"{source}: {missing} among {shown!r}; name it with --{role}-col")
+    advice = f"name it with --{role}-col"
+    if len(present) == 1 and any(mark in present[0] for mark in ";|\t"):
+        advice = "its fields are not separated by commas; save it as .csv with commas, or as .tsv with tabs"
+    elif all(name.replace(".", "", 1).isdigit() for name in present):
+        advice = "its first line must name the columns"
+    raise DataError(f"{source}: {missing} among {shown!r}; {advice}")
 
 
 def _plain(name: str) -> str:

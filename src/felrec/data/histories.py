@@ -56,6 +56,14 @@ class Pending:
         stops[order] = np.arange(len(owners))
         return cls(np.asarray(others, dtype=np.int32)[order], starts, stops)
 
+    def compacted(self) -> Pending:
+        """The same lists without overlaps: what follows a list is another list, not the event it was made for."""
+        lengths = self.stops - self.starts
+        stops = np.cumsum(lengths)
+        starts = stops - lengths
+        at = np.arange(lengths.sum()) + np.repeat(self.starts - starts, lengths)
+        return Pending(self.values[at], starts, stops)
+
     def __len__(self) -> int:
         return len(self.starts)
 
@@ -75,13 +83,13 @@ class Histories:
 
     def __init__(self, length: int) -> None:
         self.length = length
-        self._ring = np.full((0, length), EMPTY, dtype=np.int32)
-        self._count = np.zeros(0, dtype=np.int64)
+        self.clear()
 
-    @property
-    def owners(self) -> int:
-        """How many owners have a ring (the highest row seen plus one)."""
-        return len(self._count)
+    def clear(self) -> None:
+        """Forget everything."""
+        self.owners = 0  # how many have a ring: the highest row seen plus one
+        self._ring = np.full((0, self.length), EMPTY, dtype=np.int32)
+        self._count = np.zeros(0, dtype=np.int64)
 
     def counts(self, owners: NDArray[np.integer]) -> NDArray[np.int64]:
         """Number of events of each owner so far, without the limit of `length`."""
@@ -92,14 +100,14 @@ class Histories:
 
     def grow(self, owners: int) -> None:
         """Make room for rows below `owners`, by doubling so that growth stays cheap."""
-        missing = owners - len(self._count)
-        if missing <= 0:
-            return
         if owners > len(self._ring):
-            ring = np.full((max(owners, 2 * len(self._ring)), self.length), EMPTY, dtype=np.int32)
-            ring[: len(self._ring)] = self._ring
-            self._ring = ring
-        self._count = np.concatenate([self._count, np.zeros(missing, dtype=np.int64)])
+            room = max(owners, 2 * len(self._ring))
+            ring = np.full((room, self.length), EMPTY, dtype=np.int32)
+            ring[: self.owners] = self._ring[: self.owners]
+            count = np.zeros(room, dtype=np.int64)
+            count[: self.owners] = self._count[: self.owners]
+            self._ring, self._count = ring, count
+        self.owners = max(self.owners, owners)
 
     def append(self, owners: NDArray[np.integer], others: NDArray[np.integer]) -> None:
         """Append events in time order: `others[i]` becomes the newest counterpart of `owners[i]`."""
@@ -134,16 +142,12 @@ class Histories:
             rows[from_pending] = pending.values[at]
         return rows, mask
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._ring = np.full((0, self.length), EMPTY, dtype=np.int32)
-        self._count = np.zeros(0, dtype=np.int64)
-
     def state(self) -> dict[str, NDArray[np.generic]]:
         """A copy of the rings and counts."""
-        return {"ring": self._ring[: len(self._count)].copy(), "count": self._count.copy()}
+        return {"ring": self._ring[: self.owners].copy(), "count": self._count[: self.owners].copy()}
 
     def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
         """Put back what `state` returned."""
         self._ring = np.array(state["ring"], dtype=np.int32).reshape(-1, self.length)
         self._count = np.array(state["count"], dtype=np.int64)
+        self.owners = len(self._count)

@@ -130,6 +130,8 @@ def _separated(path: Path, separator: str, header: bool = True) -> pl.DataFrame:
         raise DataError(f"{path}: the file is empty; give a log with at least one row of data") from None
     except pl.exceptions.PolarsError as error:
         raise explain(path, separator, header, error) from error
+    except OSError as error:  # a cut .gz
+        raise DataError(f"{path}: damaged or cut off ({error}); fetch or write the file again") from error
     return _without_trailing_blanks(frame)
 
 

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows
 
-_COMPACT = 50_000  # pairs added since the last sort before it is worth sorting again
+_COMPACT_SHARE = 0.1  # of the sorted pairs, so that the cost of sorting again stays in proportion
+_COMPACT_LEAST = 1_000
 
 
 class SeenPairs:
@@ -22,6 +23,7 @@ class SeenPairs:
     def __init__(self, users: Rows, items: Rows) -> None:
         self._users, self._items = users, items  # sorted by user
         self._added: list[Events] = []
+        self._waiting = 0  # events in them
 
     @classmethod
     def of_events(cls, events: Events) -> SeenPairs:
@@ -32,9 +34,11 @@ class SeenPairs:
     def add(self, events: Events) -> None:
         """Take in further events."""
         self._added.append(events)
-        if sum(len(block) for block in self._added) >= _COMPACT:
-            compacted = SeenPairs.of_events(Events.of(*self.columns(), np.zeros(len(self.columns()[0]))))
-            self._users, self._items, self._added = compacted._users, compacted._items, []
+        self._waiting += len(events)
+        if self._waiting >= max(_COMPACT_LEAST, _COMPACT_SHARE * len(self._users)):
+            users, items = self.columns()
+            compacted = SeenPairs.of_events(Events.of(users, items, np.zeros(len(users))))
+            self._users, self._items, self._added, self._waiting = compacted._users, compacted._items, [], 0
 
     def items(self, user: int) -> Rows:
         """Distinct items of one user."""

@@ -39,6 +39,11 @@ class Split:
         """Events after the second cut."""
         return self.log[self.validation_end :]
 
+    @property
+    def fingerprint(self) -> str:
+        """That of the log, and where it is cut: a state made on one split must not be tested on another."""
+        return f"{self.log.fingerprint}:{self.train_end}:{self.validation_end}"
+
     def bounds(self, part: Literal["validation", "test"]) -> tuple[int, int]:
         """Where a part starts and stops."""
         return (self.train_end, self.validation_end) if part == "validation" else (self.validation_end, len(self.log))

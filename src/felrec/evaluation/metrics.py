@@ -30,24 +30,27 @@ def ranks(scores: Tensor, targets: Tensor) -> tuple[Floats, Floats]:
     return rank.cpu().numpy(), ranked.double().cpu().numpy()
 
 
-def sampled_ranks(scores: Tensor, targets: Tensor, events: NDArray[np.int64], seed: int) -> Floats:
-    """Rank among the target and 100 other items, drawn with replacement, the same for every model.
+def sampled_ranks(scores: Tensor, targets: Tensor, ranked: Floats, events: NDArray[np.int64], seed: int) -> Floats:
+    """Rank among the target and 100 other ranked items, drawn with replacement, the same for every model.
 
-    A draw depends on the seed, the event and nothing else: models meet the same negatives.
+    A draw depends on the seed, the event and what is left out, and on no score: models meet the same negatives.
     """
-    candidates = scores.shape[1]
-    if candidates < 2:
-        return np.zeros(len(events))
-    columns = torch.from_numpy(negative_columns(events, candidates, seed)).to(scores.device)
-    columns = columns + (columns >= targets[:, None])  # step over the target
-    negatives = scores.gather(1, columns)
+    draws = torch.from_numpy(draw_negatives(events, ranked - 1, seed)).to(scores.device)
+    if (ranked == scores.shape[1]).all():
+        columns = draws + (draws >= targets[:, None])  # step over the target
+    else:
+        others = ~scores.isnan()
+        others.scatter_(1, targets[:, None], False)
+        upto = others.cumsum(dim=1, dtype=torch.int32)  # (B, C) how many other items stand up to here
+        columns = torch.searchsorted(upto, draws.int() + 1)
+    negatives = scores.gather(1, columns.clamp_(max=scores.shape[1] - 1))
     target = scores.gather(1, targets[:, None])
     rank = (negatives > target).sum(dim=1).double() + (negatives == target).sum(dim=1).double() / 2
-    return rank.cpu().numpy()
+    return np.where(ranked > 1, rank.cpu().numpy(), 0.0)  # alone in the catalogue: always a hit
 
 
-def negative_columns(events: NDArray[np.int64], candidates: int, seed: int) -> NDArray[np.int64]:
-    """Columns (B, 100) in [0, candidates - 1), from a hash of seed, event and position (SplitMix64)."""
+def draw_negatives(events: NDArray[np.int64], others: Floats, seed: int) -> NDArray[np.int64]:
+    """Numbers (B, 100) below `others` (B,), from a hash of seed, event and position (SplitMix64)."""
     draw = np.arange(SAMPLED_NEGATIVES).astype(np.uint64)
     with np.errstate(over="ignore"):
         word = np.add.outer(events.astype(np.uint64) * np.uint64(SAMPLED_NEGATIVES), draw)
@@ -56,8 +59,8 @@ def negative_columns(events: NDArray[np.int64], candidates: int, seed: int) -> N
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         word = word ^ (word >> np.uint64(31))
-    columns: NDArray[np.int64] = (word % np.uint64(candidates - 1)).astype(np.int64)
-    return columns
+    drawn: NDArray[np.int64] = (word % np.maximum(1, others).astype(np.uint64)[:, None]).astype(np.int64)
+    return drawn
 
 
 def event_metrics(rank: Floats, ranked: Floats, sampled_rank: Floats, missed: NDArray[np.bool_]) -> dict[str, Floats]:

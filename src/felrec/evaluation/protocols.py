@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.events import Events, Rows
+from felrec.errors import TrainingError
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
 from felrec.evaluation.seen import SeenItems
 from felrec.recommender import Queries, Recommender
@@ -101,10 +102,12 @@ def _rank_block(
         nothing = np.zeros(len(block))
         return {"first": first, "rank": nothing, "ranked": nothing, "sampled": nothing}
     at = torch.from_numpy(np.where(first, 0, targets)).to(scores.device)
+    if bool(scores.gather(1, at[:, None]).isnan().any()):
+        raise TrainingError("the model's scores are not numbers: its weights are damaged; train anew with a smaller lr")
     if hidden is not None:
         scores = _leave_out(scores, hidden, column, targets)
     rank, ranked = ranks(scores, at)
-    sampled = sampled_ranks(scores, at, np.arange(begin, begin + len(block)), seed)
+    sampled = sampled_ranks(scores, at, ranked, np.arange(begin, begin + len(block)), seed)
     return {"first": first, "rank": rank, "ranked": ranked, "sampled": sampled}
 
 

@@ -27,36 +27,35 @@ class Masks:
     """
 
     def __init__(self, rate: float, generator: torch.Generator) -> None:
-        self.rate = rate
         self.generator = generator
+        self._dropped = round(rate * _STEPS)
+        self.scale = _STEPS / (_STEPS - self._dropped)
+        self.size = _POOL  # of the pool; it belongs to what a resumed run must know
         self._pool = torch.empty(0, device=generator.device)
-        self._size = _POOL
 
     def refresh(self) -> None:
         """Draw a new pool; views of the old one stay valid."""
-        self._pool = self._draw(self._size)
+        self._pool = self._draw(self.size)
 
     def take(self, like: Tensor) -> Tensor:
         """A mask of the shape of `like`: a view of the pool from a random place."""
-        if 2 * like.numel() > self._size:
-            self._size = 2 * like.numel()
+        if 2 * like.numel() > self.size:
+            self.size = 2 * like.numel()
             self.refresh()
         start = torch.randint(
-            self._size - like.numel() + 1, (1,), generator=self.generator, device=self.generator.device
+            self.size - like.numel() + 1, (1,), generator=self.generator, device=self.generator.device
         )
         return self._pool.narrow(0, int(start), like.numel()).view(like.shape)
 
     def _draw(self, size: int) -> Tensor:
         device = self.generator.device
         if device.type != "cpu":
-            return torch.empty(size, device=device).bernoulli_(1 - self.rate, generator=self.generator) / (
-                1 - self.rate
-            )
-        dropped = round(self.rate * _STEPS)
+            kept = torch.empty(size, device=device).bernoulli_(1 / self.scale, generator=self.generator)
+            return kept.mul_(self.scale)
         words = torch.empty((size + 3) // 4, dtype=torch.int64)  # four decisions in each
         words.random_(-(2**63), None, generator=self.generator)
-        kept = words.view(torch.int16)[:size] >= dropped - _STEPS // 2
-        return kept.to(torch.float32).mul_(_STEPS / (_STEPS - dropped))
+        decisions = words.view(torch.int16)[:size] >= self._dropped - _STEPS // 2
+        return decisions.to(torch.float32).mul_(self.scale)
 
 
 def drop(x: Tensor, masks: Masks | None) -> Tensor:
@@ -71,7 +70,7 @@ def add_dropped(x: Tensor, y: Tensor, masks: Masks | None) -> Tensor:
 
 def relu_dropped(x: Tensor, masks: Masks | None) -> Tensor:
     """ReLU, then dropout; the backward pass needs the result alone."""
-    return torch.relu(x) if masks is None else _ReluDropped.apply(x, masks.take(x), 1 / (1 - masks.rate))  # type: ignore[no-untyped-call]
+    return torch.relu(x) if masks is None else _ReluDropped.apply(x, masks.take(x), masks.scale)  # type: ignore[no-untyped-call]
 
 
 class _ReluDropped(torch.autograd.Function):

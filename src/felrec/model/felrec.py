@@ -126,7 +126,7 @@ class FELRec(nn.Module):
 
     def memory(self) -> Tensors:
         """The queues and the state of the dropout generator."""
-        memory = {"generator": self.masks.generator.get_state()}
+        memory = {"generator": self.masks.generator.get_state(), "mask_pool": torch.tensor(self.masks.size)}
         if isinstance(self.objective, Contrast):
             for side, queue in (("user", self.objective.user_queue), ("item", self.objective.item_queue)):
                 memory[f"{side}_queue"] = queue.keys.cpu().clone()
@@ -136,6 +136,7 @@ class FELRec(nn.Module):
     def load_memory(self, memory: Tensors) -> None:
         """Put back what `memory` returned."""
         self.masks.generator.set_state(memory["generator"])
+        self.masks.size = int(memory["mask_pool"])
         if isinstance(self.objective, Contrast):
             for side, queue in (("user", self.objective.user_queue), ("item", self.objective.item_queue)):
                 queue.keys = memory[f"{side}_queue"].to(self.device)
@@ -224,7 +225,7 @@ class FELRec(nn.Module):
         similarity = (users @ everyone.T).masked_fill_(~known, -torch.inf)
         own = torch.from_numpy(np.flatnonzero(rows < len(everyone)))
         similarity[own, torch.from_numpy(rows[own.numpy()].astype(np.int64))] = -torch.inf
-        count = min(self.settings.neighbours, int(known.sum()) - 1)
+        count = min(self.settings.neighbours, int(known.sum()) - 1)  # without the user who asks
         if count < 1:
             return users
         return everyone[similarity.topk(count, dim=1).indices].mean(dim=1)

@@ -57,7 +57,9 @@ class RunDirectory:
             raise CheckpointError(f"{path} holds no run (no {MANIFEST}); make one with felrec train") from None
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise CheckpointError(f"{path / MANIFEST} cannot be read ({error}); train anew or restore it") from None
-        if run.manifest.get("format", 0) > FORMAT:
+        if not isinstance(run.manifest, dict) or "format" not in run.manifest:
+            raise CheckpointError(f"{path / MANIFEST} is not a manifest of felrec; train anew or restore it")
+        if run.manifest["format"] > FORMAT:
             raise CheckpointError(
                 f"{path} was written by a newer felrec (format {run.manifest['format']}); upgrade felrec"
             )
@@ -70,12 +72,15 @@ class RunDirectory:
         with temporary.open("w") as file:
             json.dump(self.manifest, file, indent=2)
             file.write("\n")
-            _sync(file.fileno())
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(self.path / MANIFEST)
         _sync_directory(self.path)
 
     def commit(self, slot: str, name: str, files: dict[str, Tensors], notes: dict[str, Any]) -> None:
         """Write a checkpoint folder `name` and make it the one of `slot` ("best" or "resume")."""
+        while name in self._named():  # what the manifest names stays whole until it names something else
+            name += "-again"
         temporary, final = self.path / f".{name}.new", self.path / name
         for stale in (temporary, final):
             shutil.rmtree(stale, ignore_errors=True)
@@ -84,8 +89,8 @@ class RunDirectory:
         for file, tensors in files.items():
             target = temporary / f"{file}.safetensors"
             save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, target)
-            with target.open("rb") as written:
-                _sync(written.fileno())
+            with target.open("r+b") as written:
+                os.fsync(written.fileno())
                 digests[file] = hashlib.file_digest(written, "sha256").hexdigest()
         _sync_directory(temporary)
         temporary.rename(final)
@@ -93,6 +98,17 @@ class RunDirectory:
         self.update({slot: {"folder": name, "sha256": digests, **notes}})
         if before and before["folder"] != name:
             shutil.rmtree(self.path / before["folder"], ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Remove what a killed process left half done or no longer named."""
+        for folder in self.path.glob(".*.new"):
+            shutil.rmtree(folder, ignore_errors=True)
+        for folder in (*self.path.glob("best-*"), *self.path.glob("resume-*")):
+            if folder.name not in self._named():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _named(self) -> set[str]:
+        return {self.manifest[slot]["folder"] for slot in ("best", "resume") if slot in self.manifest}
 
     def discard(self, slot: str) -> None:
         """Drop the checkpoint of `slot`."""
@@ -124,11 +140,9 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
 
 
-def _sync(descriptor: int) -> None:
-    os.fsync(descriptor)
-
-
 def _sync_directory(path: Path) -> None:
+    if os.name == "nt":  # Windows cannot open a directory
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from felrec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard.writer import SummaryWriter
 
 
 class TensorBoard:
@@ -24,19 +28,23 @@ class TensorBoard:
     def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None:
         """Write loss and learning rate."""
         now = epoch * self._steps_per_epoch + step
-        if self._writer is None:
-            # Steps after the checkpoint that a killed run is resumed from were written once already: drop those.
-            self._writer = self._open(str(self._folder), purge_step=now)
-        self._writer.add_scalar("training/loss", loss, now)
-        self._writer.add_scalar("training/lr", lr, now)
+        writer = self._opened(now)
+        writer.add_scalar("training/loss", loss, now)
+        writer.add_scalar("training/lr", lr, now)
 
     def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
         """Write the metrics of a validation."""
-        if self._writer is None:
-            return
+        now = epoch * self._steps_per_epoch + step
+        writer = self._opened(now)
         for name, value in metrics.items():
-            self._writer.add_scalar(f"validation/{name}", value, epoch * self._steps_per_epoch + step)
-        self._writer.flush()
+            writer.add_scalar(f"validation/{name}", value, now)
+        writer.flush()
+
+    def _opened(self, now: int) -> SummaryWriter:
+        if self._writer is None:
+            # Steps after the checkpoint that a killed run is resumed from were written once already: drop those.
+            self._writer = self._open(str(self._folder), purge_step=now)
+        return self._writer
 
     def close(self) -> None:
         """Write what is left."""

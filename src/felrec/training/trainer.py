@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from felrec.config import TrainingSettings
 from felrec.data.events import Events
-from felrec.errors import TrainingError
+from felrec.errors import ConfigError, TrainingError
 from felrec.recommender import Tensors, Trainable
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.optimiser import build_optimiser, load_optimiser_state, optimiser_state
@@ -58,6 +58,7 @@ class Trainer:
 
     def resume(self) -> None:
         """Continue from the newest resume checkpoint; without one, training starts at the beginning."""
+        self.run.tidy()
         entry = self.run.manifest.get("resume")
         if entry is None:
             return
@@ -97,7 +98,7 @@ class Trainer:
             loss = self.model.loss(batch, self._trained(len(batch)))
         value = loss.item()
         if not math.isfinite(value):
-            self._stop_on(value)
+            self._stop(f"the loss became {value}")
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_value_(self.model.parameters(), self.settings.clip)
@@ -118,8 +119,8 @@ class Trainer:
         return trained
 
     def _end_epoch(self) -> None:
-        state_after_train = self.model.state()
-        metrics, state_after_validation = self._validate()
+        self._require_finite()
+        metrics, state_after_train, state_after_validation = self._validate()
         record = {"epoch": self.epoch + 1, "loss": self.loss_sum / len(self.events), **metrics}
         best = self.run.manifest.get("best")
         is_best = best is None or metrics["rank"] < best["metrics"]["rank"]
@@ -131,37 +132,36 @@ class Trainer:
             }
             notes = {"epoch": self.epoch + 1, "metrics": metrics}
             self.run.commit("best", f"best-{self.epoch + 1:04d}", files, notes)
-        self._tell_validated(metrics, is_best)
-        self.epoch, self.step = self.epoch + 1, 0
         self.run.manifest["epochs"] = [*self.run.manifest.get("epochs", []), record]
+        finished = self.epoch, self.step
+        self.epoch, self.step = self.epoch + 1, 0
         self._save_resume()
+        self._tell_validated(*finished, metrics, is_best)
 
-    def _validate(self) -> tuple[dict[str, float], Tensors]:
-        """Metrics on validation and the state after it; the model is put back as it was."""
+    def _validate(self) -> tuple[dict[str, float], Tensors, Tensors]:
+        """Metrics on validation, the state before and the state after it; the model is put back as it was."""
         before = self.model.state()
         self.model.train(False)
         try:
             metrics = self.validate()
-            return metrics, self.model.state()
+            return metrics, before, self.model.state()
         finally:
             self.model.train()
             self.model.load_state(before)
 
     def _validate_within_epoch(self) -> None:
         """To watch only: the cache lacks the rest of the training part, so this never makes a best checkpoint."""
-        metrics, _ = self._validate()
+        metrics, _, _ = self._validate()
         at = (self.epoch + 1, self.step)
         entry = {"epoch": at[0], "step": at[1], **metrics}
         earlier = self.run.manifest.get("within_epochs", [])  # after a resume, steps may come a second time
         self.run.update({"within_epochs": [*(e for e in earlier if (e["epoch"], e["step"]) < at), entry]})
-        self._tell_validated(metrics, best=False)
+        self._tell_validated(self.epoch, self.step, metrics, best=False)
 
     def _save_resume(self) -> None:
-        weights = self.model.weights()
-        if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
-            self._stop_on(math.nan)
+        self._require_finite()
         files = {
-            "weights": weights,
+            "weights": self.model.weights(),
             "state": self.model.state(),
             "memory": self.model.memory(),
             "optimiser": optimiser_state(self.optimiser),
@@ -170,11 +170,15 @@ class Trainer:
         self.run.commit("resume", f"resume-{self.epoch:04d}-{self.step:07d}", files, notes)
         self._saved_at = time.monotonic()
 
-    def _stop_on(self, value: float) -> NoReturn:
+    def _require_finite(self) -> None:
+        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
+            self._stop("the weights are no longer finite numbers")
+
+    def _stop(self, what: str) -> NoReturn:
         best = self.run.manifest.get("best")
         kept = f"the best checkpoint, of epoch {best['epoch']}, is kept" if best else "no epoch was finished"
         raise TrainingError(
-            f"the loss became {value} in epoch {self.epoch + 1}, step {self.step + 1}; {kept}; "
+            f"{what} in epoch {self.epoch + 1}, step {self.step + 1}; {kept}; "
             f"try a smaller lr (it was {self.settings.lr}) or more warmup in a new --out"
         )
 
@@ -182,14 +186,16 @@ class Trainer:
         best = self.run.manifest.get("best")
         return bool(self.settings.patience and best and self.epoch - best["epoch"] >= self.settings.patience)
 
-    def _tell_validated(self, metrics: dict[str, float], best: bool) -> None:
+    def _tell_validated(self, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
         for listener in self.listeners:
-            listener.validated(epoch=self.epoch, step=self.step, metrics=metrics, best=best)
+            listener.validated(epoch=epoch, step=step, metrics=metrics, best=best)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.settings.precision == "float32":
             return nullcontext()
         device = next(iter(self.model.parameters())).device.type
+        if device == "cuda" and not torch.cuda.is_bf16_supported():
+            raise ConfigError("this device has no bfloat16; use precision=float32")
         return torch.autocast(device, dtype=torch.bfloat16)
 
 
