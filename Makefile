@@ -35,5 +35,9 @@ docs: setup
 cli-reference: setup
 	$(BIN)/python docs/generate_cli.py
 
+# make bench CHECKOUT=/path/to/authors/clone DATA=/folder/with/logs BENCH="--only replay --update"
+bench: setup
+	$(BIN)/python benchmarks/run.py $(CHECKOUT) $(if $(DATA),--data $(DATA)) $(BENCH)
+
 clean:
 	rm -rf $(VENV) build dist site runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +22,13 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from reference import Authors
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from felrec.config import FELRecSettings, TrainingSettings, check
 from felrec.data.events import Events
-from felrec.evaluation.metrics import event_metrics, negative_columns, ranks, sampled_ranks
+from felrec.evaluation.metrics import draw_negatives, event_metrics, ranks, sampled_ranks
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.felrec import FELRec
 from felrec.model.objectives import Contrast
@@ -106,35 +105,6 @@ class Table:
         return f"DEVIATES ({self.reason[what] or 'undocumented'})"
 
 
-@dataclass(frozen=True)
-class Authors:
-    """The modules of the authors' checkout."""
-
-    felrec: Any
-    sasrec: Any
-    gru4rec: Any
-    reclib: Any
-
-    @classmethod
-    def load(cls, checkout: Path) -> Authors:
-        """Import them, leaving no bytecode in the checkout."""
-        sys.dont_write_bytecode = True
-        sys.path.insert(0, str(checkout))
-        names = ("trainer.FELRec", "trainer.SASRec", "trainer.GRU4Rec", "reclib")
-        return cls(*(import_module(name) for name in names))
-
-    def sessions(self, events: Events) -> Any:
-        """Their dataset of the same events; ids start at 1 because 0 is their padding."""
-        frame = pd.DataFrame({"user": events.users + 1, "item": events.items + 1})
-        sides = [
-            self.sasrec.BidirectionalMaskedSessionDataset(
-                self.gru4rec.SessionDataset(frame, session_len=64, user_col=owner, item_col=other)
-            )
-            for owner, other in (("user", "item"), ("item", "user"))
-        ]
-        return self.felrec.SessionDataset(*sides)
-
-
 @dataclass
 class Pair:
     """Both models, and all that their encoders returned: users, then items, batch after batch."""
@@ -154,7 +124,6 @@ class Pair:
 def main() -> int:
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)  # with more, which of two vectors their cache keeps for one row is up to chance
-    warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # pandas 3 under their datasets
     parser = argparse.ArgumentParser(description="Compare felrec with the authors' implementation.")
     parser.add_argument("checkout", type=Path, help="a clone of github.com/kweimann/FELRec")
     parser.add_argument("--data", type=Path, metavar="LOG", help="Parquet or CSV with user, item, timestamp")
@@ -351,9 +320,10 @@ def compare_metrics(authors: Authors, table: Table) -> None:
     scores = torch.stack([torch.randperm(500, generator=generator) for _ in range(1000)]).float()
     targets, index = torch.randint(500, (1000,), generator=generator), np.arange(1000)
     for kind, values, reason in (("no ties", scores, ""), ("ties", (scores / 50).floor(), HALF_TIES)):
-        sampled = sampled_ranks(values, targets, index, seed=0)
-        ours = event_metrics(*ranks(values, targets), sampled, np.zeros(1000, dtype=bool))
-        columns = torch.from_numpy(negative_columns(index, 500, seed=0))
+        rank, ranked = ranks(values, targets)
+        sampled = sampled_ranks(values, targets, ranked, index, seed=0)
+        ours = event_metrics(rank, ranked, sampled, np.zeros(1000, dtype=bool))
+        columns = torch.from_numpy(draw_negatives(index, ranked - 1, seed=0))
         columns = torch.cat([targets[:, None], columns + (columns >= targets[:, None])], dim=1)
         same_negatives = values.gather(1, columns), torch.zeros_like(targets)
         for name, value in (

@@ -1,0 +1,52 @@
+"""Logs to measure with: histories filled in large blocks, and a synthetic log of any size. Imports no torch."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from felrec.data.events import Rows
+from felrec.data.histories import Histories
+from felrec.data.synthetic import synthetic_log
+
+ROWS, USERS, ITEMS = 25_000_000, 160_000, 60_000
+FILL_BLOCK = 65_536
+
+
+def fill(histories: Histories, owners: Rows, others: Rows) -> None:
+    """Append events in large blocks."""
+    for begin in range(0, len(owners), FILL_BLOCK):
+        histories.append(owners[begin : begin + FILL_BLOCK], others[begin : begin + FILL_BLOCK])
+
+
+def add_size_options(parser: argparse.ArgumentParser) -> None:
+    """How large the synthetic log is and where it is kept."""
+    parser.add_argument("--rows", type=int, default=ROWS, help="of the synthetic log; users and items in proportion")
+    parser.add_argument(
+        "--work", type=Path, default=Path(tempfile.gettempdir()) / "felrec-bench", help="where the log is kept"
+    )
+
+
+def synthetic_folder(work: Path, rows: int) -> Path:
+    """A folder `ml-25m` with ratings.csv, laid out as MovieLens 25M, and ratings.parquet; made at the first call.
+
+    Rows are sorted by user, as in MovieLens, so that sorting by time is work.
+    """
+    folder = work / f"synthetic-{rows}" / "ml-25m"
+    if (folder / "ratings.parquet").exists():  # written last
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    share = rows / ROWS
+    log = synthetic_log(rows, n_users=max(50, round(USERS * share)), n_items=max(20, round(ITEMS * share))).log
+    order = np.argsort(log.users, kind="stable")
+    ratings = np.random.default_rng(0).integers(1, 11, size=rows) / 2
+    columns = log.users[order] + 1, log.items[order] + 1, ratings, log.times[order].astype(np.int64)
+    frame = pl.DataFrame(dict(zip(("userId", "movieId", "rating", "timestamp"), columns, strict=True)))
+    frame.write_csv(folder / "ratings.csv")
+    frame.write_parquet(folder / "ratings.parquet.new")
+    (folder / "ratings.parquet.new").rename(folder / "ratings.parquet")
+    return folder

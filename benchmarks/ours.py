@@ -1,0 +1,63 @@
+"""felrec's side: a model in the middle of a log, and how long the sequences are that it encodes there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from logs import fill
+from numpy.typing import NDArray
+
+from felrec.config import FELRecSettings, TrainingSettings, divide, read_pairs
+from felrec.data.events import Events, Rows
+from felrec.data.histories import Pending
+from felrec.evaluation.protocols import BLOCK
+from felrec.model.cache import last_occurrence
+from felrec.model.felrec import FELRec
+from felrec.training.checkpoint import RunDirectory
+from felrec.training.trainer import Trainer
+
+
+def settings_of(pairs: list[str]) -> tuple[FELRecSettings, TrainingSettings]:
+    """The paper's settings, with `--set` on top."""
+    return divide(read_pairs(pairs), FELRecSettings, "felrec-q")
+
+
+def model_before(events: Events, start: int, settings: FELRecSettings) -> FELRec:
+    """A model that has the histories of events[:start] and a random vector for everyone in `events`."""
+    model = FELRec(settings)
+    fill(model.user_histories, events.users[:start], events.items[:start])
+    fill(model.item_histories, events.items[:start], events.users[:start])
+    generator = torch.Generator().manual_seed(0)
+    for cache, rows in ((model.user_cache, events.users), (model.item_cache, events.items)):
+        cache.restore(torch.randn(int(rows.max()) + 1, settings.width, generator=generator))
+    return model
+
+
+def trainer_of(model: FELRec, events: Events, training: TrainingSettings) -> Trainer:
+    """A trainer to take single steps with; it writes nothing."""
+    model.train()
+    return Trainer(model, events, training, RunDirectory(Path()), dict)
+
+
+# Lengths of sequences, for counting arithmetic
+
+
+def lengths_before(owners: Rows, start: int, stop: int, limit: int) -> NDArray[np.int64]:
+    """Positions that are encoded for each event from `start` to `stop`: its owner's history and an empty slot."""
+    return np.minimum(limit, _earlier(owners)[start:stop] + 1)
+
+
+def lengths_observed(owners: Rows, start: int, stop: int, limit: int) -> NDArray[np.int64]:
+    """The same for replay, which encodes each owner once a block, with the block's events in the history."""
+    earlier = _earlier(owners)[start:stop]
+    block = np.arange(stop - start) // BLOCK["online"]
+    last = last_occurrence(block * (int(owners.max()) + 1) + owners[start:stop])
+    return np.minimum(limit, earlier[last] + 2)
+
+
+def _earlier(owners: Rows) -> NDArray[np.int64]:
+    """How many earlier events the owner of each event has."""
+    whole_log = Pending.within_block(owners, owners)
+    return whole_log.stops - whole_log.starts

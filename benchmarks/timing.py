@@ -1,0 +1,71 @@
+"""Time two ways of doing the same work in turns, so that what else the machine does cancels out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from machine import calibration_seconds
+
+Lap = Callable[[int], int]
+"""Does portion number n of the work and returns how many events that was."""
+
+
+@dataclass
+class Timings:
+    """Seconds an event of each lap; a lap of both sides and of the calibration loop lie in the same minute."""
+
+    ours: list[float] = field(default_factory=list)
+    reference: list[float] = field(default_factory=list)  # empty if there was none
+    calibration: list[float] = field(default_factory=list)
+
+    @property
+    def ours_rate(self) -> float:
+        """Events a second."""
+        return float(1 / np.median(self.ours))
+
+    @property
+    def reference_rate(self) -> float | None:
+        """Events a second."""
+        return float(1 / np.median(self.reference)) if self.reference else None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster ours is: the median over laps."""
+        return float(np.median(np.divide(self.reference, self.ours))) if self.reference else None
+
+    @property
+    def cost(self) -> float:
+        """Calibration loops for 1,000 events: the median over laps."""
+        return float(1000 * np.median(np.divide(self.ours, self.calibration)))
+
+
+def race(ours: Lap, reference: Lap | None, laps: int) -> Timings:
+    """Run both in turns, after one lap each to warm up; who goes first alternates."""
+    timings = Timings()
+    for lap in range(laps + 1):
+        calibration = calibration_seconds()
+        sides = [(ours, timings.ours)]
+        if reference is not None:
+            sides.append((reference, timings.reference))
+        for run, seconds in sides if lap % 2 else sides[::-1]:
+            measured = seconds_per_event(run, lap)
+            if lap:
+                seconds.append(measured)
+        if lap:
+            timings.calibration.append(calibration)
+    return timings
+
+
+def over(run: Callable[[int, int], int], start: int, size: int) -> Lap:
+    """Laps over consecutive ranges of `size` events, of which the one from `start` on is the warm-up."""
+    return lambda lap: run(start + lap * size, start + (lap + 1) * size)
+
+
+def seconds_per_event(run: Lap, lap: int) -> float:
+    """Time one lap."""
+    began = time.perf_counter()
+    events = run(lap)
+    return (time.perf_counter() - began) / events
