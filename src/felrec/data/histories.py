@@ -18,6 +18,23 @@ from felrec.data.events import Rows
 EMPTY = np.int32(-1)  # the row of "nobody": read from a cache it is the zero vector
 
 
+def grouped(owners: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The order that puts the events of each owner together, in time order, and for each place where its run begins.
+
+    >>> order, first = grouped(np.array([7, 3, 7, 7, 3]))
+    >>> order.tolist(), first.tolist()
+    ([1, 4, 0, 2, 3], [0, 0, 2, 2, 2])
+    """
+    places = np.arange(len(owners))
+    keys = owners.astype(np.int64) << 32 | places  # all different, so that the fastest sort is a stable one
+    keys.sort()
+    order = keys & 0xFFFFFFFF
+    ordered = keys >> 32
+    begins = np.ones(len(owners), dtype=bool)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    return order, np.maximum.accumulate(np.where(begins, places, 0))
+
+
 @dataclass(frozen=True)
 class Pending:
     """Ragged lists: list i is `values[starts[i]:stops[i]]`. Lists may overlap, which keeps a block linear.
@@ -47,9 +64,7 @@ class Pending:
     @classmethod
     def within_block(cls, owners: NDArray[np.integer], others: NDArray[np.integer]) -> Pending:
         """For each event of a block, the counterparts of its owner's earlier events of that block."""
-        order = np.argsort(owners, kind="stable")
-        ordered = owners[order]
-        first = np.searchsorted(ordered, ordered)  # where each owner's run begins
+        order, first = grouped(owners)
         starts = np.empty(len(owners), dtype=np.int64)
         stops = np.empty(len(owners), dtype=np.int64)
         starts[order] = first
@@ -114,11 +129,11 @@ class Histories:
         if len(owners) == 0:
             return
         self.grow(int(owners.max()) + 1)
-        order = np.argsort(owners, kind="stable")
+        order, first = grouped(owners)
         ordered = owners[order]
-        nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)  # 0, 1, 2, … within each owner
-        total = np.searchsorted(ordered, ordered, side="right") - np.searchsorted(ordered, ordered)
-        survives = nth >= total - self.length  # older ones would be overwritten by the same call
+        nth = np.arange(len(order)) - first  # 0, 1, 2, … within each owner
+        survives = np.ones(len(order), dtype=bool)  # unless the same call overwrites it, N events of its owner later
+        survives[: -self.length] = ordered[: -self.length] != ordered[self.length :]
         slot = (self._count[ordered] + nth) % self.length
         self._ring[ordered[survives], slot[survives]] = others[order][survives]
         np.add.at(self._count, owners, 1)

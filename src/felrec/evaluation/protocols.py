@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.events import Events, Rows
+from felrec.data.histories import grouped
 from felrec.errors import TrainingError
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
 from felrec.evaluation.seen import SeenItems
@@ -129,10 +130,9 @@ def _leave_out(
 
 def _earlier_in_block(items: Rows) -> NDArray[np.int64]:
     """How often each event's item already stood earlier in the block."""
-    order = np.argsort(items, kind="stable")
-    ordered = items[order]
+    order, first = grouped(items)
     earlier = np.empty(len(items), dtype=np.int64)
-    earlier[order] = np.arange(len(items)) - np.searchsorted(ordered, ordered)
+    earlier[order] = np.arange(len(items)) - first
     return earlier
 
 

@@ -6,18 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events
+from felrec.data.histories import grouped
 
 
 class SeenItems:
     """Every user's own items in time order, indexed once for a whole log."""
 
     def __init__(self, events: Events) -> None:
-        order = np.argsort(events.users, kind="stable")
-        ordered = events.users[order]
+        order, first = grouped(events.users)
         self._items = events.items[order]
         self._start = np.empty(len(order), dtype=np.int64)
         self._stop = np.empty(len(order), dtype=np.int64)
-        self._start[order] = np.searchsorted(ordered, ordered)
+        self._start[order] = first
         self._stop[order] = np.arange(len(order))
 
     def before(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

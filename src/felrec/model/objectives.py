@@ -108,7 +108,7 @@ class Predict(nn.Module):
 def info_nce(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
     """Mean of -log softmax of each query (B, D) with its key (B, D) among negatives (K, D)."""
     positive = (queries * keys).sum(dim=1) / temperature  # (B,)
-    others = torch.logsumexp(queries @ negatives.T / temperature, dim=1)  # (B,)
+    others = torch.logsumexp((queries / temperature) @ negatives.T, dim=1)  # (B,); scaling (B, D) beats (B, K)
     return (torch.logaddexp(positive, others) - positive).mean()
 
 
