@@ -68,7 +68,7 @@ UNMEASURED = (
     "dropout masks are drawn differently, so that a run can be resumed exactly; compared here with dropout 0",
     "duplicates in a cache write: ours keeps the last event; theirs keeps any, unless torch has one thread as here",
     "validation and the replay before test follow protocol `online`; theirs observes, then scores throughout",
-    "what a user had: theirs never leaves it out; ours does with --exclude-seen auto where users do not repeat",
+    "what a user had: theirs never leaves it out; ours only under protocol online, where users do not repeat",
 )
 
 

@@ -27,18 +27,26 @@ def test_models(invoke: Invoke) -> None:
 
 
 def test_datasets(invoke: Invoke) -> None:
-    lines = invoke("datasets").stdout.splitlines()
-    for (name, dataset), line in zip(DATASETS.items(), lines[1:], strict=False):
+    lines = invoke("datasets").stdout.splitlines()[1 : 1 + len(DATASETS)]
+    for (name, dataset), line in zip(DATASETS.items(), lines, strict=True):
         assert line.startswith(name + " ")
         assert dataset.homepage in line
         assert dataset.licence in line
         assert f"{dataset.rows:,}" in line
 
 
+def test_what_has_no_published_checksum_gets_its_sum_printed(invoke: Invoke, tmp_path: Path) -> None:
+    folder = tmp_path / "jodie-mooc"
+    folder.mkdir()
+    (folder / "mooc.csv").write_bytes(b"abc")  # already there, so nothing is downloaded
+    shown = invoke("datasets", "fetch", "jodie-mooc", "--to", tmp_path).stdout
+    assert "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" in shown
+
+
 def test_fetch_says_where_the_log_is(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def fetch(name: str, to: Path, progress: Callable[[int, int | None], None]) -> Path:
+    def fetch(name: str, to: Path, progress: Callable[[int, int | None], None], sha256: str | None) -> Path:
         progress(1, None)
         asked.append((name, to))
         return to / name / "u.data"

@@ -38,10 +38,15 @@ def datasets(context: typer.Context) -> None:
 def fetch_dataset(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As felrec datasets lists it.")],
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where its folder is made.")],
+    sha256: Annotated[
+        str | None, typer.Option("--sha256", metavar="SUM", help="Check the download against a sum of your own.")
+    ] = None,
 ) -> None:
     """Download a dataset, check it and unpack it into DIR/NAME.
 
-    A download that broke off is continued.
+    A download that broke off is continued. MovieLens is checked against the
+    sums that GroupLens publishes. The others are published without one: the
+    SHA-256 of what came is printed, to be given as --sha256 the next time.
 
     \b
     Example:
@@ -49,8 +54,11 @@ def fetch_dataset(
       felrec inspect data/ml-100k
     """  # noqa: D301
     from felrec.cli.progress import bytes_bar
-    from felrec.data.fetch import fetch
+    from felrec.data.datasets import DATASETS
+    from felrec.data.fetch import fetch, sha256_of
 
     with bytes_bar(name) as progress:
-        log = fetch(name, to, progress)
+        log = fetch(name, to, progress, sha256=sha256)
+    if not DATASETS[name].md5 and not sha256:
+        typer.echo(f"no checksum is published for {name}; the SHA-256 of {log} is {sha256_of(log)}")
     typer.echo(f"{log} is ready; look at it with: felrec inspect {log}")
