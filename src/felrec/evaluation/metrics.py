@@ -12,6 +12,7 @@ from torch import Tensor
 Floats = NDArray[np.float64]
 METRICS = ("rank", "hr@10_sampled", "hr@10", "ndcg@10", "mrr")
 SAMPLED_NEGATIVES = 100
+_AT_ONCE = 1 << 18  # scores compared together on a CPU: what they are compared into stays in its cache
 
 
 def ranks(scores: Tensor, targets: Tensor) -> tuple[Floats, Floats]:
@@ -23,11 +24,15 @@ def ranks(scores: Tensor, targets: Tensor) -> tuple[Floats, Floats]:
     (array([0.5]), array([3.]))
     """
     target = scores.gather(1, targets[:, None])  # (B, 1)
-    better = (scores > target).sum(dim=1)
-    equal = (scores == target).sum(dim=1)
-    ranked = scores.shape[1] - scores.isnan().sum(dim=1)
-    rank = better.double() + (equal.double() - 1) / 2
-    return rank.cpu().numpy(), ranked.double().cpu().numpy()
+    counts = torch.empty(3, len(scores), dtype=torch.float64, device=scores.device)
+    rows = max(1, _AT_ONCE // max(1, scores.shape[1])) if scores.device.type == "cpu" else len(scores)
+    for start in range(0, len(scores), max(1, rows)):
+        some, goal = scores[start : start + rows], target[start : start + rows]
+        counts[0, start : start + rows] = (some > goal).sum(dim=1)
+        counts[1, start : start + rows] = (some == goal).sum(dim=1)
+        counts[2, start : start + rows] = (some == some).sum(dim=1)  # not NaN
+    better, equal, ranked = counts.cpu().numpy()
+    return better + (equal - 1) / 2, ranked
 
 
 def sampled_ranks(scores: Tensor, targets: Tensor, ranked: Floats, events: NDArray[np.int64], seed: int) -> Floats:

@@ -21,7 +21,7 @@ from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initiali
 from felrec.model.objectives import Contrast, Predict
 from felrec.recommender import EVERYTHING, Queries, Tensors
 
-_CHUNK = 32  # sequences encoded together on a CPU: their activations stay in its caches
+_TOKENS = 2048  # positions encoded together on a CPU: their activations stay in its caches
 
 
 class FELRec(nn.Module):
@@ -189,11 +189,9 @@ class FELRec(nn.Module):
         visible = with_empty_slot(mask)
         lengths = visible.sum(axis=1)
         order = np.argsort(lengths, kind="stable")
-        chunk_size = _CHUNK if self.device.type == "cpu" else max(1, len(order))
         dropout = self.masks if self.training and self.settings.dropout else None
         encoded = []
-        for start in range(0, len(order), chunk_size):
-            chunk = order[start : start + chunk_size]
+        for chunk in self._chunks(order, lengths[order]):
             longest = lengths[chunk[-1]]
             vectors = cache.read(rows[chunk, -longest:])
             shown = torch.from_numpy(visible[chunk, -longest:]).to(self.device)
@@ -202,6 +200,17 @@ class FELRec(nn.Module):
             return torch.zeros(0, self.settings.width, device=self.device)
         back = torch.from_numpy(np.argsort(order)).to(self.device)
         return torch.cat(encoded)[back]
+
+    def _chunks(self, order: NDArray[np.int64], ascending: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Runs of sequences of about the same length; short ones come many at a time."""
+        start = 0
+        while start < len(order):
+            stop = len(order)
+            if self.device.type == "cpu":
+                guess = min(stop, start + max(1, _TOKENS // ascending[start]))  # too many, if they grow longer
+                stop = min(stop, start + max(1, _TOKENS // ascending[guess - 1]))
+            yield order[start:stop]
+            start = stop
 
     def _match(self, users: Tensor, candidates: Rows, rows: Rows) -> Tensor:
         """Scores (B, C) of user vectors (B, D) and cached items; -inf for an item never observed."""
