@@ -58,7 +58,7 @@ class Repeat(Weightless):
         return scores
 
     def _own_scores(self, rows: Rows, mask: NDArray[np.bool_], queries: Queries) -> NDArray[np.float64]:
-        """One value (B, N) per entry of each history: above 1 for an own item, -1 for what is left out."""
+        """One value (B, N) per entry of each history: above 1 for an own item, -1 for what was just taken."""
         if self.settings.order != "frequency":
             return np.broadcast_to(1 + np.arange(rows.shape[1], dtype=np.float64), rows.shape)  # the newest is last
         just_now = np.full(len(queries.pending.values), np.iinfo(np.int32).max, dtype=np.int32)
