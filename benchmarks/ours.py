@@ -38,7 +38,9 @@ def model_before(events: Events, start: int, settings: FELRecSettings) -> FELRec
 def trainer_of(model: FELRec, events: Events, training: TrainingSettings) -> Trainer:
     """A trainer to take single steps with; it writes nothing."""
     model.train()
-    return Trainer(model, events, training, RunDirectory(Path()), dict)
+    trainer = Trainer(model, events, training, RunDirectory(Path()), dict)
+    trainer.steps = len(model.batches(events, training, 0))
+    return trainer
 
 
 # Lengths of sequences, for counting arithmetic

@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from felrec.config import FELRecSettings, TrainingSettings, check
+from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.evaluation.metrics import draw_negatives, event_metrics, ranks, sampled_ranks
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
@@ -239,7 +240,7 @@ def compare_frozen(pair: Pair, authors: Authors, events: Events, table: Table) -
     lengths = []
     for begin, batch, session in batches(authors, events, 0, FROZEN):
         lengths += [history_lengths(side)[begin : begin + BATCH] for side in (events.users, events.items)]
-        losses = pair.ours.loss(batch), pair.their_step(pair.theirs, session)
+        losses = pair.ours.loss(TimeBatch(batch)), pair.their_step(pair.theirs, session)
         table.compare(f"{pair.name}: loss", *losses)
         compare_state(pair, table)
         for loss, model in zip(losses, (pair.ours, pair.theirs), strict=True):
@@ -282,7 +283,7 @@ def compare_training(pair: Pair, authors: Authors, events: Events, table: Table)
     ]
     both = list(batches(authors, events, FROZEN, TRAINED))
     for _, batch, _ in both:
-        loss = pair.ours.loss(batch)
+        loss = pair.ours.loss(TimeBatch(batch))
         optimisers[0].zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_value_(pair.ours.parameters(), settings.clip)

@@ -48,14 +48,14 @@ class Clock:
         """Run until so many seconds of training."""
         self.until, self._since = until, time.perf_counter()
 
-    def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None:
+    def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
         """Count a step."""
         now = time.perf_counter()
         self.seconds, self.events, self._since = self.seconds + now - self._since, self.events + events, now
         if self.seconds >= self.until:
             raise PauseTraining
 
-    def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
+    def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
         """Nothing: the trainer's own validation is a stub here."""
 
 

@@ -19,6 +19,7 @@ from reference import Reference
 from timing import over, race
 
 from felrec.config import FELRecSettings
+from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.data.sources import read_log
 
@@ -44,7 +45,7 @@ def measure(arguments: argparse.Namespace) -> Figure:
     reference = Reference.of(arguments.checkout, model, events, training)
 
     def step(begin: int, end: int) -> int:
-        trainer._train_step(events[begin:end])
+        trainer._train_step(TimeBatch(events[begin:end]))
         return end - begin
 
     theirs = over(reference.train, start, size) if reference else None

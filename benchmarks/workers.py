@@ -17,6 +17,7 @@ from typing import Any
 
 from logs import fill
 
+from felrec.data.batches import batch_bounds
 from felrec.data.histories import Histories
 from felrec.data.seen import SeenPairs
 from felrec.data.sources import read_log
@@ -91,7 +92,9 @@ def train(file: Path, steps: int, pairs: list[str]) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="felrec-bench-") as folder:
         run = RunDirectory.create(Path(folder), {"log": fingerprint, "repeats": repeats, "pairs": pairs_seen})
         trainer = Trainer(model, split.train, training, run, validate)
-        trainer.step = max(1, len(trainer.bounds) - 1 - steps)  # as after a resume: the epoch is nearly over
+        trainer.step = max(
+            1, len(batch_bounds(len(split.train), training.batch_size)) - 1 - steps
+        )  # as after a resume: the epoch is nearly over
         trainer.fit()
     return {"peak_gb": peak_gb(), "reading_gb": reading, "preparing_gb": preparing, "rows": len(split.log)}
 

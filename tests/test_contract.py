@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from felrec.config import TrainingSettings
 from felrec.data.events import Events
-from felrec.data.split import PARTITIONS
+from felrec.data.split import PARTITIONS, Sizes
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay, walk
 from felrec.recommender import Queries, Recommender, Trainable
 from felrec.registry import MODELS
-from felrec.training.trainer import batch_bounds
 
 TINY_FELREC = {
     "width": 16,
@@ -30,23 +29,23 @@ TINY: dict[str, dict[str, Any]] = {"felrec-q": TINY_FELREC, "felrec-p": TINY_FEL
 EVENTS = synthetic_log(900, n_users=40, n_items=30, seed=5).log.events
 
 
-def build(name: str) -> Recommender:
-    kind = MODELS[name]
-    return kind.build(kind.settings(**TINY.get(name, {})), 0, "cpu")
+def build(name: str, events: Events = EVENTS) -> Recommender:
+    kind, users, items = MODELS[name], int(events.users.max()) + 1, int(events.items.max()) + 1
+    return kind.build(kind.settings(**TINY.get(name, {})), 0, "cpu", Sizes(users, items, users, items))
 
 
 def taught(name: str, events: Events = EVENTS, epochs: int = 1) -> Recommender:
     """A model that has learned a little, if it can, and has observed the events."""
-    model = build(name)
+    model = build(name, events)
     if isinstance(model, Trainable):
         optimiser = torch.optim.AdamW(model.parameters(), lr=0.003)
-        bounds = batch_bounds(len(events), 128)
         model.train()
-        for _ in range(epochs):
+        for epoch in range(epochs):
+            batches = model.batches(events, TrainingSettings(batch_size=128), epoch)
             model.begin_epoch()
-            for start, stop in pairwise(bounds):
+            for step in range(len(batches)):
                 optimiser.zero_grad()
-                model.loss(events[start:stop]).backward()  # type: ignore[no-untyped-call]
+                model.loss(batches[step]).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
         model.train(False)
         model.reset()

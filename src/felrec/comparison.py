@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from felrec import runs
-from felrec.config import TrainingSettings, check, divide
+from felrec.config import TrainingSettings, check
 from felrec.data.events import Times
 from felrec.data.split import PARTITIONS, Split
 from felrec.errors import ConfigError
@@ -108,7 +108,7 @@ def settings_by_model(models: Sequence[str], given: dict[str, Any]) -> dict[str,
             raise ConfigError(f"none of {', '.join(models)} has a setting '{key}'; they have: {', '.join(every)}")
     divided = {name: {key: given[key] for key in given if key in known} for name, known in fields.items()}
     for kind in kinds:
-        divide(divided[kind.name], kind.settings, kind.name)
+        kind.divide(divided[kind.name])
     return divided
 
 
@@ -222,6 +222,6 @@ class _Unwatched:
 class _Deaf:
     def __call__(self, events: int, /) -> None: ...
 
-    def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None: ...
+    def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None: ...
 
-    def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None: ...
+    def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None: ...

@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from felrec.config import TrainingSettings
+from felrec.data.batches import Batches
 from felrec.data.events import Events, Rows, Times
 from felrec.data.histories import Pending
 
@@ -113,14 +115,18 @@ class Weightless:
 
 @runtime_checkable
 class Trainable(Recommender, Protocol):
-    """A recommender that learns by gradient, one batch of events in time order at a time."""
+    """A recommender that learns by gradient from batches that it cuts an epoch into itself."""
+
+    def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> Batches[Any]:
+        """The batches of an epoch; they depend on the arguments alone, so that an epoch can be resumed."""
+        ...
 
     def begin_epoch(self) -> None:
         """Prepare for another pass over the training part."""
         ...
 
-    def loss(self, batch: Events, trained: NDArray[np.bool_] | None = None) -> Tensor:
-        """The loss of a batch, or of its `trained` events; the whole batch is taken into the state."""
+    def loss(self, batch: Any) -> Tensor:
+        """The loss of one of the `batches`; where training fills the state, the batch is taken into it."""
         ...
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from felrec.baselines.popularity import DecayedPopularity, Popularity
 from felrec.baselines.repeat import Repeat
-from felrec.config import DecayedPopularitySettings, FELRecSettings, PopularitySettings, RepeatSettings, Settings
-from felrec.data.split import PARTITIONS
+from felrec.config import (
+    DecayedPopularitySettings,
+    FELRecSettings,
+    PopularitySettings,
+    RepeatSettings,
+    Settings,
+    TrainingSettings,
+    divide,
+)
+from felrec.data.split import PARTITIONS, Sizes
 from felrec.errors import ConfigError
 from felrec.model.felrec import FELRec
 from felrec.recommender import Recommender
+
+PAPER_SIZES = Sizes(train_users=137_927, train_items=34_417, users=162_541, items=59_047)
+"""Of MovieLens 25M, split as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +33,17 @@ class ModelKind:
     name: str
     summary: str
     settings: type[Settings]
-    build: Callable[[Any, int, str], Recommender]  # settings, seed, device
+    build: Callable[[Any, int, str, Sizes], Recommender]  # settings, seed, device, sizes of the log
+    training: dict[str, Any] = field(default_factory=dict)  # where its defaults differ from those of `TrainingSettings`
+    one_log: bool = False  # whether its weights belong to the users and items of the log it was trained on
+
+    def divide(self, given: dict[str, Any]) -> tuple[Settings, TrainingSettings]:
+        """The settings of the model and of its training, from those given and the model's own defaults."""
+        return divide({**self.training, **given}, self.settings, self.name)
 
     def describe(self) -> dict[str, Any]:
         """What `felrec models --json` says: partitions, and parameters at the default, the paper's, sizes."""
-        model = self.build(self.settings(), 0, "cpu")
+        model = self.build(self.settings(), 0, "cpu", PAPER_SIZES)
         return {
             "name": self.name,
             "summary": self.summary,
@@ -42,31 +59,31 @@ MODELS = {
             "felrec-q",
             "FELRec trained by contrast with a queue",
             FELRecSettings,
-            lambda settings, seed, device: FELRec(settings, "q", seed, device),
+            lambda settings, seed, device, sizes: FELRec(settings, "q", seed, device),
         ),
         ModelKind(
             "felrec-p",
             "FELRec trained by predicting the counterpart",
             FELRecSettings,
-            lambda settings, seed, device: FELRec(settings, "p", seed, device),
+            lambda settings, seed, device, sizes: FELRec(settings, "p", seed, device),
         ),
         ModelKind(
             "popularity",
             "number of events of an item so far",
             PopularitySettings,
-            lambda settings, seed, device: Popularity(settings),
+            lambda settings, seed, device, sizes: Popularity(settings),
         ),
         ModelKind(
             "decayed-popularity",
             "events of an item, halved every so many events of the log",
             DecayedPopularitySettings,
-            lambda settings, seed, device: DecayedPopularity(settings),
+            lambda settings, seed, device, sizes: DecayedPopularity(settings),
         ),
         ModelKind(
             "repeat",
             "the user's own items first, then decayed popularity",
             RepeatSettings,
-            lambda settings, seed, device: Repeat(settings),
+            lambda settings, seed, device, sizes: Repeat(settings),
         ),
     )
 }

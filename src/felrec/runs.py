@@ -6,16 +6,17 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
 import polars as pl
 import torch
 
-from felrec.config import Settings, TrainingSettings, check, divide
+from felrec.config import Settings, TrainingSettings, check
 from felrec.data.log import InteractionLog
 from felrec.data.seen import SeenPairs
-from felrec.data.split import Split, split_log
+from felrec.data.split import Sizes, Split, split_log
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import CheckpointError, ConfigError
 from felrec.evaluation.protocols import Progress, Protocol, replay
@@ -25,7 +26,7 @@ from felrec.fitted import FittedModel
 from felrec.recommender import Choosable, Recommender, Trainable
 from felrec.registry import ModelKind, model_kind
 from felrec.training.checkpoint import RunDirectory
-from felrec.training.trainer import Listener, Trainer, batch_bounds
+from felrec.training.trainer import Listener, Trainer
 from felrec.version import __version__
 
 
@@ -50,18 +51,18 @@ def train(
     out = Path(out)
     split = data if isinstance(data, Split) else split_log(data)
     kind, device = model_kind(model), pick_device(device)  # what cannot work must not leave a begun run behind
-    own, training = divide(settings or {}, kind.settings, kind.name)
-    recommender = kind.build(own, training.seed, device)
+    own, training = kind.divide(settings or {})
+    recommender = kind.build(own, training.seed, device, split.sizes)
     if resume and (out / "manifest.json").exists():
         run = _reopen(out, kind, split, settings or {}, device)
         training = check(TrainingSettings, run.manifest["training"])
-        recommender = kind.build(check(kind.settings, run.manifest["settings"]), training.seed, device)
+        recommender = kind.build(check(kind.settings, run.manifest["settings"]), training.seed, device, split.sizes)
     else:
         run = _begin(out, kind, split, own, training, device)
     if not run.manifest.get("finished"):
         if isinstance(recommender, Trainable):
             validate = _validation(recommender, split, kind.name, training)
-            with _tensorboard(training, run, len(split.train)) as scalars:
+            with _tensorboard(training, run) as scalars:
                 trainer = Trainer(recommender, split.train, training, run, validate, (*listeners, *scalars))
                 trainer.resume()
                 trainer.fit()
@@ -79,7 +80,8 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
             known = ", ".join(sorted(kind.settings.of_scoring)) or "none"
             raise ConfigError(f"{kind.name}: '{name}' cannot be changed after training; only these can: {known}")
     chosen = check(kind.settings, {**run.manifest["settings"], **(settings or {})})
-    recommender = kind.build(chosen, run.manifest["training"]["seed"], pick_device(device))
+    seed, sizes = run.manifest["training"]["seed"], Sizes(**run.manifest["log"]["sizes"])
+    recommender = kind.build(chosen, seed, pick_device(device), sizes)
     recommender.load_weights(run.read("best", "weights"))
     after_validation = run.read("best", "state_validation")
     recommender.load_state(after_validation)
@@ -129,6 +131,11 @@ def evaluate(
     if cache == "kept" and not same_log:
         raise CheckpointError(
             "the model was trained on another log or split, so its cache does not fit this one; use --cache reset"
+        )
+    if not same_log and model_kind(model.name).one_log:
+        raise CheckpointError(
+            f"{model.name} learned one vector for each item of its own log, which says nothing of another log or split;"
+            " evaluate it on the log it was trained on, or train it on this one"
         )
     before = model.recommender.state()
     if cache == "kept":
@@ -180,8 +187,7 @@ def _begin(
         "log": {
             "fingerprint": log.fingerprint,
             "events": len(log),
-            "users": log.n_users,
-            "items": log.n_items,
+            "sizes": asdict(split.sizes),
             "validation_ends": float(known.times[-1]),
         },
         "split": {"train_end": split.train_end, "validation_end": split.validation_end},
@@ -213,7 +219,7 @@ def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any], dev
         )
     if _fingerprint(run) != split.fingerprint:
         raise CheckpointError(f"{out} was begun on another log; resume it with that one or choose another --out")
-    settings, training = divide(given, kind.settings, kind.name)
+    settings, training = kind.divide(given)
     asked = {**settings.model_dump(), **training.model_dump()}
     begun = {**run.manifest["settings"], **run.manifest["training"]}
     for name in given:
@@ -225,14 +231,14 @@ def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any], dev
 
 
 @contextmanager
-def _tensorboard(training: TrainingSettings, run: RunDirectory, events: int) -> Iterator[tuple[Listener, ...]]:
+def _tensorboard(training: TrainingSettings, run: RunDirectory) -> Iterator[tuple[Listener, ...]]:
     """Give the listener that writes for TensorBoard, if that is wanted."""
     if not training.tensorboard:
         yield ()
         return
     from felrec.training.tensorboard import TensorBoard
 
-    with closing(TensorBoard(run.path / "tensorboard", len(batch_bounds(events, training.batch_size)) - 1)) as listener:
+    with closing(TensorBoard(run.path / "tensorboard")) as listener:
         yield (listener,)
 
 

@@ -24,7 +24,10 @@ pytest.importorskip("matplotlib")
 def reports() -> list[Report]:
     split = split_log(synthetic_log(2_000, n_users=50, n_items=60, seed=1).log)
     kinds = [model_kind(name) for name in ("popularity", "decayed-popularity")]
-    return [evaluate(kind.build(kind.settings(), 0, "cpu"), split, model=kind.name, cache="reset") for kind in kinds]
+    return [
+        evaluate(kind.build(kind.settings(), 0, "cpu", split.sizes), split, model=kind.name, cache="reset")
+        for kind in kinds
+    ]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from felrec.config import FELRecSettings
+from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.model.felrec import FELRec
 from felrec.model.objectives import Contrast
@@ -101,7 +102,7 @@ def test_losses_gradients_and_vectors_agree(lengths: list[int], variant: Literal
     for block in (earlier, batch, batch):
         trained = generator.random(len(block)) < share
         trained[:2] = True
-        fast_loss = fast.loss(block, None if share == 1 else trained)
+        fast_loss = fast.loss(TimeBatch(block, None if share == 1 else trained))
         slow_loss = plain.loss(block, trained)
         assert torch.allclose(fast_loss, slow_loss, atol=1e-5, rtol=1e-5)
     fast.zero_grad()

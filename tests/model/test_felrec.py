@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from felrec.config import FELRecSettings
+from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.model.felrec import FELRec
 from felrec.recommender import Queries
@@ -46,7 +47,7 @@ def test_parameter_counts_are_the_published_ones(variant: Literal["q", "p"], par
 def test_ablations_are_settings(settings: dict[str, Any], fewer: int) -> None:
     assert FELRec(FELRecSettings(**settings)).parameter_count() == 479_488 - fewer
     model = small(**settings)
-    loss = model.train().loss(random_events(32))
+    loss = model.train().loss(TimeBatch(random_events(32)))
     loss.backward()  # type: ignore[no-untyped-call]
     assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in model.parameters())
 
@@ -54,7 +55,7 @@ def test_ablations_are_settings(settings: dict[str, Any], fewer: int) -> None:
 def test_training_writes_the_vectors_from_before_each_event_and_the_latest_wins() -> None:
     model = small(dropout=0.0).train()
     batch = Events.of([0, 0, 1], [5, 6, 5], [0, 1, 2])
-    model.loss(batch)
+    model.loss(TimeBatch(batch))
     reference = small(dropout=0.0)
     # user 0's last event saw [5]; nothing was cached then, so its slot is empty like the one before it
     slots = torch.zeros(1, 2, 8)
@@ -152,7 +153,7 @@ def test_the_global_seed_is_left_alone() -> None:
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    small().train().loss(random_events(16))
+    small().train().loss(TimeBatch(random_events(16)))
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -161,4 +162,4 @@ def test_the_global_seed_is_left_alone() -> None:
 def test_any_batch_and_queue_size_train_together(batch: int, queue_size: int) -> None:
     model = small(queue_size=queue_size).train()
     for seed in range(3):
-        assert model.loss(random_events(batch, seed=seed)).isfinite()
+        assert model.loss(TimeBatch(random_events(batch, seed=seed))).isfinite()

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from felrec.cli.progress import TrainingProgress, event_bar
 from felrec.config import FELRecSettings, TrainingSettings
+from felrec.data.batches import TimeBatch, batch_bounds
 from felrec.data.events import Events
 from felrec.errors import CheckpointError, TrainingError
 from felrec.model.felrec import FELRec
 from felrec.training.checkpoint import RunDirectory
-from felrec.training.trainer import Trainer, batch_bounds
+from felrec.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {"width": 8, "layers": 1, "heads": 2, "feed_forward": 16, "history_length": 4, "queue_size": 50}
 GENERATOR = np.random.default_rng(0)
@@ -126,8 +127,8 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_best(tmp_path: Path, monk
     made = trainer(tmp_path, [0.5, 0.4, 0.3])
     real, calls = FELRec.loss, iter(range(99))
 
-    def explodes(self: FELRec, batch: Events, trained: Any = None) -> Tensor:
-        loss = real(self, batch, trained)
+    def explodes(self: FELRec, batch: TimeBatch) -> Tensor:
+        loss = real(self, batch)
         return loss * torch.nan if next(calls) == 7 else loss
 
     monkeypatch.setattr(FELRec, "loss", explodes)

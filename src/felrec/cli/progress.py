@@ -75,26 +75,25 @@ class TrainingProgress:
             self._task = self.bar.add_task(f"{self.model}: taking in the log", total=None, loss="")
         self.bar.advance(self._task, events)
 
-    def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None:
+    def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
         """Advance the bar."""
         if self._task is None:
-            self._begin(epoch, step, events)
+            self._begin(epoch, step, steps)
         assert self._task is not None
         self._loss += loss * events
         self._events += events
         self._counted += events
         self._latest = time.monotonic()
         label = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}"
-        if self._events >= self._plan["events"]:
+        if step == steps:
             label += ", validating"
         self.bar.update(self._task, advance=events, description=label, loss=f"loss {loss:.3f}")
 
-    def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
+    def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
         """Print the line of an epoch (or of a look within one)."""
         if self._task is None:  # resumed at the very end of an epoch: nothing was left to train before this
-            self._begin(epoch, step + 1, 0)
-            self._events = self._plan["events"]
-        within = self._events < self._plan["events"]
+            self._begin(epoch, step + 1, steps)
+        within = step < steps
         values = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
         line = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}{f', step {step}' if within else ''}"
         line += f"  loss {self._loss / max(1, self._events):.3f}  validation {values}"
@@ -106,15 +105,15 @@ class TrainingProgress:
             self._counted = 0
         self.bar.console.print(line, soft_wrap=True)
 
-    def _begin(self, epoch: int, step: int, events: int) -> None:
+    def _begin(self, epoch: int, step: int, steps: int) -> None:
         """Read from the manifest how much there is to do, and how much an interrupted run had done."""
         manifest = json.loads((self.run / "manifest.json").read_text())
         training, per_epoch = manifest["training"], manifest["split"]["train_end"]
-        self._plan = {"epochs": training["epochs"], "events": per_epoch}
+        self._plan = {"epochs": training["epochs"]}
         if step > 1:
-            self._events = (step - 1) * training["batch_size"]
+            self._events = manifest["resume"]["learned"]
             self._loss = manifest["resume"]["loss_sum"]
-        done = epoch * per_epoch + self._events
+        done = round((epoch + (step - 1) / steps) * per_epoch)
         self._since = time.monotonic()  # not from when the process began to read and build
         self._task = self.bar.add_task(self.model, total=training["epochs"] * per_epoch, completed=done, loss="")
 

@@ -16,6 +16,16 @@ from felrec.errors import DataError
 PARTITIONS = ("observed", "new_users", "new_items")
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """How many users and items there are, in the train part and in all: what an embedding layer must know."""
+
+    train_users: int
+    train_items: int
+    users: int
+    items: int
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
     """A log and the two places where it is cut."""
@@ -43,6 +53,12 @@ class Split:
     def fingerprint(self) -> str:
         """That of the log, and where it is cut: a state made on one split must not be tested on another."""
         return f"{self.log.fingerprint}:{self.train_end}:{self.validation_end}"
+
+    @property
+    def sizes(self) -> Sizes:
+        """Rows are numbered by first appearance, so those of the train part are the first ones."""
+        train = self.train
+        return Sizes(int(train.users.max()) + 1, int(train.items.max()) + 1, self.log.n_users, self.log.n_items)
 
     def bounds(self, part: Literal["validation", "test"]) -> tuple[int, int]:
         """Where a part starts and stops."""

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.config import FELRecSettings
+from felrec.config import FELRecSettings, TrainingSettings
+from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows
 from felrec.data.histories import Histories, Pending
 from felrec.model.cache import Cache, last_occurrence
@@ -96,15 +97,20 @@ class FELRec(nn.Module):
 
     # Training
 
+    def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> InTime:
+        """Time order, never shuffled."""
+        return InTime(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
+
     def begin_epoch(self) -> None:
         """The cache is emptied at the start of each epoch; the queues stay."""
         self.reset()
 
-    def loss(self, batch: Events, trained: NDArray[np.bool_] | None = None) -> Tensor:
+    def loss(self, step: TimeBatch) -> Tensor:
         """Encode both sides of each event from what was before it, write that into the caches, compare.
 
-        Of events that are not `trained` only what survives in a cache is encoded, and without gradients.
+        Of events that are not trained on only what survives in a cache is encoded, and without gradients.
         """
+        batch, trained = step.events, step.trained
         self.masks.refresh()
         items_before = Pending.within_block(batch.users, batch.items)
         users_before = Pending.within_block(batch.items, batch.users)

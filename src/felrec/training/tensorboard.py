@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class TensorBoard:
     """A `Listener` that writes loss, learning rate and validation metrics by step."""
 
-    def __init__(self, folder: Path, steps_per_epoch: int) -> None:
+    def __init__(self, folder: Path) -> None:
         try:
             from torch.utils.tensorboard.writer import SummaryWriter
         except ImportError:
@@ -22,19 +22,19 @@ class TensorBoard:
                 "tensorboard=true needs TensorBoard; install it with: pip install felrec[tensorboard]"
             ) from None
         self._open = SummaryWriter
-        self._folder, self._steps_per_epoch = folder, steps_per_epoch
+        self._folder = folder
         self._writer: SummaryWriter | None = None
 
-    def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None:
+    def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
         """Write loss and learning rate."""
-        now = epoch * self._steps_per_epoch + step
+        now = epoch * steps + step
         writer = self._opened(now)
         writer.add_scalar("training/loss", loss, now)
         writer.add_scalar("training/lr", lr, now)
 
-    def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
+    def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
         """Write the metrics of a validation."""
-        now = epoch * self._steps_per_epoch + step
+        now = epoch * steps + step
         writer = self._opened(now)
         for name, value in metrics.items():
             writer.add_scalar(f"validation/{name}", value, now)

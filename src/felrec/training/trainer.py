@@ -1,4 +1,4 @@
-"""The training loop: time order, one schedule, validation after each epoch, checkpoints that resume exactly."""
+"""The training loop: one schedule, validation after each epoch, checkpoints that resume exactly."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from felrec.config import TrainingSettings
+from felrec.data.batches import Batch, Batches
 from felrec.data.events import Events
 from felrec.errors import ConfigError, TrainingError
 from felrec.recommender import Tensors, Trainable
@@ -27,11 +26,11 @@ Validate = Callable[[], dict[str, float]]
 class Listener(Protocol):
     """Something that follows training: a progress bar, a log, TensorBoard."""
 
-    def step(self, *, epoch: int, step: int, events: int, loss: float, lr: float) -> None:
-        """After each step, which took `events` events."""
+    def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
+        """After a step, out of `steps` of its epoch, that took `events` events."""
         ...
 
-    def validated(self, *, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
+    def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
         """After each validation."""
         ...
 
@@ -51,9 +50,9 @@ class Trainer:
         self.model, self.events, self.settings, self.run = model, events, settings, run
         self.validate, self.listeners = validate, listeners
         self.optimiser = build_optimiser(model.parameters(), settings)
-        self.bounds = batch_bounds(len(events), settings.batch_size)
         self.epoch, self.step = 0, 0
-        self.loss_sum = 0.0
+        self.steps = 0  # of the present epoch
+        self.loss_sum, self.learned = 0.0, 0  # of this epoch: losses times events, and events
         self._saved_at = time.monotonic()
 
     def resume(self) -> None:
@@ -66,7 +65,8 @@ class Trainer:
         self.model.load_state(self.run.read("resume", "state"))
         self.model.load_memory(self.run.read("resume", "memory"))
         load_optimiser_state(self.optimiser, self.run.read("resume", "optimiser"))
-        self.epoch, self.step, self.loss_sum = entry["epoch"], entry["step"], entry["loss_sum"]
+        self.epoch, self.step = entry["epoch"], entry["step"]
+        self.loss_sum, self.learned = entry["loss_sum"], entry["learned"]
 
     def fit(self) -> None:
         """Train to the end, or until patience runs out."""
@@ -78,24 +78,25 @@ class Trainer:
         self.run.discard("resume")
 
     def _train_epoch(self) -> None:
+        batches: Batches[Batch] = self.model.batches(self.events, self.settings, self.epoch)
+        self.steps = len(batches)
         if self.step == 0:
             self.model.begin_epoch()
-            self.loss_sum = 0.0
-        while self.step < len(self.bounds) - 1:
-            batch = self.events[self.bounds[self.step] : self.bounds[self.step + 1]]
-            self._train_step(batch)
+            self.loss_sum, self.learned = 0.0, 0
+        while self.step < self.steps:
+            self._train_step(batches[self.step])
             every = self.settings.validate_every
-            if every and self.step % every == 0 and self.step < len(self.bounds) - 1:
+            if every and self.step % every == 0 and self.step < self.steps:
                 self._validate_within_epoch()
             if time.monotonic() - self._saved_at >= self.settings.checkpoint_seconds:
                 self._save_resume()
 
-    def _train_step(self, batch: Events) -> None:
-        rate = learning_rate(self.settings, self.epoch, self.step, len(self.bounds) - 1)
+    def _train_step(self, batch: Batch) -> None:
+        rate = learning_rate(self.settings, self.epoch, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         with self._autocast():
-            loss = self.model.loss(batch, self._trained(len(batch)))
+            loss = self.model.loss(batch)
         value = loss.item()
         if not math.isfinite(value):
             self._stop(f"the loss became {value}")
@@ -104,24 +105,15 @@ class Trainer:
         torch.nn.utils.clip_grad_value_(self.model.parameters(), self.settings.clip)
         self.optimiser.step()
         self.loss_sum += value * len(batch)
+        self.learned += len(batch)
         self.step += 1
         for listener in self.listeners:
-            listener.step(epoch=self.epoch, step=self.step, events=len(batch), loss=value, lr=rate)
-
-    def _trained(self, events: int) -> NDArray[np.bool_] | None:
-        """Which events of this step to learn from; it depends on the seed, epoch and step alone, so it resumes."""
-        if self.settings.trained_share == 1:
-            return None
-        count = min(events, max(2, round(self.settings.trained_share * events)))  # batch statistics need two
-        generator = np.random.default_rng((self.settings.seed, self.epoch, self.step))
-        trained = np.zeros(events, dtype=bool)
-        trained[generator.choice(events, count, replace=False)] = True
-        return trained
+            listener.step(epoch=self.epoch, step=self.step, steps=self.steps, events=len(batch), loss=value, lr=rate)
 
     def _end_epoch(self) -> None:
         self._require_finite()
         metrics, state_after_train, state_after_validation = self._validate()
-        record = {"epoch": self.epoch + 1, "loss": self.loss_sum / len(self.events), **metrics}
+        record = {"epoch": self.epoch + 1, "loss": self.loss_sum / max(1, self.learned), **metrics}
         best = self.run.manifest.get("best")
         is_best = best is None or metrics["rank"] < best["metrics"]["rank"]
         if is_best:
@@ -166,7 +158,7 @@ class Trainer:
             "memory": self.model.memory(),
             "optimiser": optimiser_state(self.optimiser),
         }
-        notes = {"epoch": self.epoch, "step": self.step, "loss_sum": self.loss_sum}
+        notes = {"epoch": self.epoch, "step": self.step, "loss_sum": self.loss_sum, "learned": self.learned}
         self.run.commit("resume", f"resume-{self.epoch:04d}-{self.step:07d}", files, notes)
         self._saved_at = time.monotonic()
 
@@ -188,7 +180,7 @@ class Trainer:
 
     def _tell_validated(self, epoch: int, step: int, metrics: dict[str, float], best: bool) -> None:
         for listener in self.listeners:
-            listener.validated(epoch=epoch, step=step, metrics=metrics, best=best)
+            listener.validated(epoch=epoch, step=step, steps=self.steps, metrics=metrics, best=best)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.settings.precision == "float32":
@@ -197,15 +189,3 @@ class Trainer:
         if device == "cuda" and not torch.cuda.is_bf16_supported():
             raise ConfigError("this device has no bfloat16; use precision=float32")
         return torch.autocast(device, dtype=torch.bfloat16)
-
-
-def batch_bounds(events: int, batch_size: int) -> list[int]:
-    """Where batches begin and end: no event is dropped, and a remainder of one joins the batch before it.
-
-    >>> batch_bounds(10, 4), batch_bounds(9, 4)
-    ([0, 4, 8, 10], [0, 4, 9])
-    """
-    bounds = [*range(0, events, batch_size), events]
-    if len(bounds) > 2 and bounds[-1] - bounds[-2] == 1:
-        del bounds[-2]
-    return bounds
