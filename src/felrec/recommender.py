@@ -21,6 +21,7 @@ from felrec.data.events import Events, Rows, Times
 from felrec.data.histories import Pending
 
 Tensors = dict[str, Tensor]
+Change = dict[str, tuple[Rows, Tensor]]  # new values of some rows of the state, by the name the state gives them
 
 EVERYTHING = frozenset({"observed", "new_users", "new_items"})
 
@@ -143,6 +144,22 @@ class Trainable(Recommender, Protocol):
 
     def load_memory(self, memory: Tensors) -> None:
         """Put back what `memory` returned."""
+        ...
+
+
+@runtime_checkable
+class Servable(Recommender, Protocol):
+    """A recommender whose change by a block is known before it happens, so that it can be made durable first.
+
+    `observe` is `apply` after `foresee`. A name of the state whose value has no rows is changed as row 0.
+    """
+
+    def foresee(self, block: Events) -> Change:
+        """What observing a block would write. All the work is here, and it reads only: others may go on asking."""
+        ...
+
+    def apply(self, change: Change) -> None:
+        """Write it: copies of rows, nothing else."""
         ...
 
 
