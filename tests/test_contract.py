@@ -13,7 +13,7 @@ from felrec.data.events import Events
 from felrec.data.split import PARTITIONS, Sizes
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay, walk
-from felrec.recommender import Queries, Recommender, Trainable
+from felrec.recommender import Queries, Recommender, Servable, Trainable
 from felrec.registry import MODELS
 
 TINY_FELREC = {
@@ -101,6 +101,24 @@ def test_save_and_load_give_identical_scores(name: str) -> None:
     for one in (model, fresh):
         one.observe(EVENTS[:10])
     assert digest(model) == digest(fresh)
+
+
+@every_model
+def test_a_change_is_known_before_it_happens(name: str) -> None:
+    """What is foreseen is all that observing changes, table by table and row by row, and foreseeing changes nothing."""
+    model, twin = taught(name), taught(name)
+    if not isinstance(model, Servable):
+        pytest.skip("not servable")
+    before = digest(model)
+    change = model.foresee(EVENTS[:40])
+    assert digest(model) == before
+    tables = model.state()
+    twin.observe(EVENTS[:40])
+    for key, (rows, values) in change.items():
+        tables[key][torch.from_numpy(rows.astype(np.int64))] = values
+    assert all(torch.equal(tables[key], table) for key, table in twin.state().items())
+    model.accept(change)
+    assert digest(model) == digest(twin)
 
 
 @every_model

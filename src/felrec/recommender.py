@@ -17,7 +17,7 @@ from torch import Tensor
 
 from felrec.config import TrainingSettings
 from felrec.data.batches import Batches
-from felrec.data.events import Events, Rows, Times
+from felrec.data.events import Events, RowChange, Rows, Times
 from felrec.data.histories import Pending
 
 Tensors = dict[str, Tensor]
@@ -94,6 +94,20 @@ class Recommender(Protocol):
         ...
 
 
+def as_tensors(change: RowChange, prefix: str = "") -> Change:
+    """The change of a part of the state, named as the whole state names it."""
+    return {prefix + name: (rows, torch.from_numpy(values)) for name, (rows, values) in change.items()}
+
+
+def as_arrays(change: Change, prefix: str = "") -> RowChange:
+    """What `as_tensors` was given."""
+    return {
+        name.removeprefix(prefix): (rows, values.cpu().numpy())
+        for name, (rows, values) in change.items()
+        if name.startswith(prefix)
+    }
+
+
 class Weightless:
     """What recommenders without weights have in common; they have no order of their own for protocol `paper`."""
 
@@ -151,14 +165,14 @@ class Trainable(Recommender, Protocol):
 class Servable(Recommender, Protocol):
     """A recommender whose change by a block is known before it happens, so that it can be made durable first.
 
-    `observe` is `apply` after `foresee`. A name of the state whose value has no rows is changed as row 0.
+    `observe` is `accept` after `foresee`. Every entry of the state is a table of rows.
     """
 
     def foresee(self, block: Events) -> Change:
         """What observing a block would write. All the work is here, and it reads only: others may go on asking."""
         ...
 
-    def apply(self, change: Change) -> None:
+    def accept(self, change: Change) -> None:
         """Write it: copies of rows, nothing else."""
         ...
 

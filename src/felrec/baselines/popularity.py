@@ -11,7 +11,7 @@ from torch import Tensor
 from felrec.config import DecayedPopularitySettings, PopularitySettings
 from felrec.data.decay import HALF_LIVES, DecayedCounts
 from felrec.data.events import Events, Rows
-from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless
+from felrec.recommender import EVERYTHING, Change, Queries, Recommender, Tensors, Weightless, as_arrays, as_tensors
 
 
 class Popularity(Weightless):
@@ -36,6 +36,14 @@ class Popularity(Weightless):
     def observe(self, block: Events) -> None:
         """Count."""
         self.counts.add(block.items)
+
+    def foresee(self, block: Events) -> Change:
+        """The counts of the items of the block."""
+        return as_tensors(self.counts.foresee(block.items))
+
+    def accept(self, change: Change) -> None:
+        """Write them."""
+        self.counts.accept(as_arrays(change))
 
     def reset(self) -> None:
         """Forget all counts."""

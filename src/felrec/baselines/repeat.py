@@ -14,7 +14,7 @@ from felrec.config import RepeatSettings
 from felrec.data.decay import HALF_LIVES, DecayedCounts
 from felrec.data.events import Events, Rows, Times
 from felrec.data.histories import Histories, Pending
-from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless
+from felrec.recommender import EVERYTHING, Change, Queries, Recommender, Tensors, Weightless, as_arrays, as_tensors
 
 
 class Repeat(Weightless):
@@ -37,9 +37,22 @@ class Repeat(Weightless):
 
     def observe(self, block: Events) -> None:
         """Count, and remember who took what when."""
-        self.counts.add(block.items)
-        self.items.append(block.users, block.items)
-        self.minutes.append(block.users, _minutes(block.times))
+        self.accept(self.foresee(block))
+
+    def foresee(self, block: Events) -> Change:
+        """The counts of the items and the histories of the users of the block."""
+        users, items = Pending.of_owners(block.users, block.items)
+        _, minutes = Pending.of_owners(block.users, _minutes(block.times))
+        return {
+            **as_tensors(self.counts.foresee(block.items), "counts."),
+            **as_tensors(self.items.foresee(users, items), "items."),
+            **as_tensors(self.minutes.foresee(users, minutes), "minutes."),
+        }
+
+    def accept(self, change: Change) -> None:
+        """Write them."""
+        for name, part in self._parts().items():
+            part.accept(as_arrays(change, f"{name}."))
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """Popularity within [0, 1), own items above it, what was just taken below it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import Rows
+from felrec.data.events import RowChange, Rows
 
 HALF_LIVES = (30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 """In events of the log: what a half-life is chosen from."""
@@ -13,6 +13,9 @@ HALF_LIVES = (30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 class DecayedCounts:
     """Events of each item, each weighing half as much after every `half_life` events of the log; None never fades.
+
+    A count is kept as it was at the item's last event, together with the number of that event, and fades when it is
+    read. So an event changes one row, however large the catalogue is.
 
     >>> counts = DecayedCounts(half_life=1)
     >>> counts.add(np.array([7, 3, 7], dtype=np.int32))
@@ -22,36 +25,55 @@ class DecayedCounts:
 
     def __init__(self, half_life: float | None) -> None:
         self.half_life = half_life
-        self.mass: NDArray[np.float64] = np.zeros(0)  # (items,)
-        self.seen: NDArray[np.bool_] = np.zeros(0, dtype=bool)  # apart: an old count may fade to nothing
+        self.events = 0  # of the log, so far
+        self.mass: NDArray[np.float64] = np.zeros(0)  # (items,) as of the event below
+        self.last: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # (items,) number of its last event, 0: none
 
     def add(self, items: Rows) -> None:
-        """Take in events in time order: all that came before ages by them, and each by those after it."""
+        """Take in events in time order."""
+        self.accept(self.foresee(items))
+
+    def foresee(self, items: Rows) -> RowChange:
+        """The counts of the items that events touch, once these are taken in."""
+        touched, place = np.unique(items, return_inverse=True)
+        after = self.events + len(items)
+        known = touched < len(self.mass)
+        mass = np.zeros(len(touched))
+        mass[known] = self.mass[touched[known]] * self._faded(after - self.last[touched[known]])
+        np.add.at(mass, place, self._faded(np.arange(len(items) - 1, -1, -1)))
+        last, whole = np.full(len(touched), after), np.zeros(1, dtype=np.int32)
+        return {"mass": (touched, mass), "last": (touched, last), "events": (whole, np.array([after]))}
+
+    def accept(self, change: RowChange) -> None:
+        """Write what `foresee` returned."""
+        (items, mass), (_, last) = change["mass"], change["last"]
         needed = int(items.max(initial=-1)) + 1
         if needed > len(self.mass):
             room = max(needed, 2 * len(self.mass)) - len(self.mass)  # by doubling, so that growth stays cheap
+            self.last = np.concatenate([self.last, np.zeros(room, dtype=np.int64)])
             self.mass = np.concatenate([self.mass, np.zeros(room)])
-            self.seen = np.concatenate([self.seen, np.zeros(room, dtype=bool)])
-        weights = np.ones(len(items))
-        if self.half_life is not None:
-            self.mass *= 0.5 ** (len(items) / self.half_life)
-            weights = 0.5 ** (np.arange(len(items) - 1, -1, -1) / self.half_life)
-        np.add.at(self.mass, items, weights)
-        self.seen[items] = True
+        self.mass[items], self.last[items] = mass, last
+        self.events = int(np.array(change["events"][1], dtype=np.int64)[0])
 
     def of(self, items: Rows) -> NDArray[np.float64]:
         """The counts of `items`; -inf for one that never came, and for row -1, nobody."""
         known = (items >= 0) & (items < len(self.mass))
-        known[known] = self.seen[items[known]]
+        known[known] = self.last[items[known]] > 0
         counts = np.full(len(items), -np.inf)
-        counts[known] = self.mass[items[known]]
+        rows = items[known]
+        counts[known] = self.mass[rows] * self._faded(self.events - self.last[rows])
         return counts
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """A copy of the counts."""
-        return {"mass": self.mass.copy(), "seen": self.seen.copy()}
+        return {"mass": self.mass.copy(), "last": self.last.copy(), "events": np.array([self.events])}
 
     def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
         """Put back what `state` returned."""
         self.mass = np.array(state["mass"], dtype=np.float64)
-        self.seen = np.array(state["seen"], dtype=bool)
+        self.last = np.array(state["last"], dtype=np.int64)
+        self.events = int(np.array(state["events"], dtype=np.int64)[0])
+
+    def _faded(self, events: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What is left of a weight of one after so many events."""
+        return np.ones(len(events)) if self.half_life is None else np.exp2(-events / self.half_life)

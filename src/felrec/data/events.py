@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Rows = NDArray[np.int32]
 Times = NDArray[np.float64]
+RowChange = dict[str, tuple[Rows, NDArray[np.generic]]]  # new values of some rows, by what they are of
 
 
 @dataclass(frozen=True)

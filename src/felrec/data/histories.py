@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import Rows
+from felrec.data.events import RowChange, Rows
 
 EMPTY = np.int32(-1)  # the row of "nobody": read from a cache it is the zero vector
 
@@ -70,6 +70,19 @@ class Pending:
         starts[order] = first
         stops[order] = np.arange(len(owners))
         return cls(np.asarray(others, dtype=np.int32)[order], starts, stops)
+
+    @classmethod
+    def of_owners(cls, owners: NDArray[np.integer], others: NDArray[np.integer]) -> tuple[Rows, Pending]:
+        """The distinct owners of a block, ascending, and for each the counterparts of all its events there.
+
+        >>> owners, pending = Pending.of_owners(np.array([7, 3, 7]), np.array([1, 2, 3]))
+        >>> owners.tolist(), [pending.values[a:b].tolist() for a, b in zip(pending.starts, pending.stops)]
+        ([3, 7], [[2], [1, 3]])
+        """
+        order, first = grouped(owners)
+        starts = np.unique(first)
+        stops = np.append(starts[1:], len(owners))
+        return owners[order[starts]].astype(np.int32), cls(np.asarray(others, dtype=np.int32)[order], starts, stops)
 
     def compacted(self) -> Pending:
         """The same lists without overlaps: what follows a list is another list, not the event it was made for."""
@@ -156,6 +169,21 @@ class Histories:
             at = (pending.stops[:, None] - 1 - back)[from_pending]
             rows[from_pending] = pending.values[at]
         return rows, mask
+
+    def foresee(self, owners: Rows, pending: Pending) -> RowChange:
+        """The rings (B, N) and counts (B,) of distinct owners once their pending events are appended."""
+        rows, _ = self.recent(owners, pending)
+        counts = self.counts(owners) + pending.stops - pending.starts
+        slots = (counts[:, None] - self.length + np.arange(self.length)) % self.length  # event k lies in slot k mod N
+        rings = np.empty_like(rows)
+        np.put_along_axis(rings, slots, rows, axis=1)
+        return {"ring": (owners, rings), "count": (owners, counts)}
+
+    def accept(self, change: RowChange) -> None:
+        """Write what `foresee` returned."""
+        (owners, rings), (_, counts) = change["ring"], change["count"]
+        self.grow(int(owners.max(initial=-1)) + 1)
+        self._ring[owners], self._count[owners] = rings, counts
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """A copy of the rings and counts."""

@@ -20,7 +20,7 @@ from felrec.model.cache import Cache, last_occurrence
 from felrec.model.dropout import Masks
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
 from felrec.model.objectives import Contrast, Predict
-from felrec.recommender import EVERYTHING, Queries, Tensors
+from felrec.recommender import EVERYTHING, Change, Queries, Tensors, as_arrays, as_tensors
 
 _TOKENS = 2048  # positions encoded together on a CPU: their activations stay in its caches
 
@@ -67,12 +67,29 @@ class FELRec(nn.Module):
 
     def observe(self, block: Events) -> None:
         """Append to the histories, then encode each touched user and item once, from the caches as they were."""
-        self._append(block)
-        users, items = np.unique(block.users), np.unique(block.items)
+        self.accept(self.foresee(block))
+
+    def foresee(self, block: Events) -> Change:
+        """The vectors and histories of all whom the block touches, as they will be."""
+        users, items_taken = Pending.of_owners(block.users, block.items)
+        items, users_there = Pending.of_owners(block.items, block.users)
         with self._inference():
-            user_vectors, item_vectors = self._encode_users(users), self._encode_items(items)
-        self.user_cache.write(users, user_vectors)
-        self.item_cache.write(items, item_vectors)
+            user_vectors = self._encode_users(users, items_taken)
+            item_vectors = self._encode_items(items, users_there)
+        change: Change = {"user_cache": (users, user_vectors), "item_cache": (items, item_vectors)}
+        for side, rows, histories, pending in (
+            ("user", users, self.user_histories, items_taken),
+            ("item", items, self.item_histories, users_there),
+        ):
+            change |= as_tensors(histories.foresee(rows, pending), f"{side}_")
+        return change
+
+    def accept(self, change: Change) -> None:
+        """Write vectors and histories."""
+        self.user_cache.write(*change["user_cache"])
+        self.item_cache.write(*change["item_cache"])
+        for side, histories in (("user", self.user_histories), ("item", self.item_histories)):
+            histories.accept(as_arrays(change, f"{side}_"))
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
         """As published: the vectors before each event are written, the last of a batch wins, then it is scored."""
