@@ -14,7 +14,7 @@ from torch.nn import functional as F  # noqa: N812
 from felrec.model.attention import TransformerBlock
 from felrec.model.dropout import Masks, add_dropped, drop, relu_dropped
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise, sinusoids
-from felrec.model.felrec import with_empty_slot
+from felrec.model.sequences import with_empty_slot
 
 
 def encoder(**changes: object) -> Encoder:

@@ -94,10 +94,10 @@ def test_scores_are_cosines_of_the_fresh_user_and_the_cached_items() -> None:
     rows = np.arange(12, dtype=np.int32)
     scores = model.score(Queries.now(rows, 0), np.arange(9, dtype=np.int32))
     model.masks.refresh()
-    users = F.normalize(model._encode_users(rows).detach(), dim=1)
+    users = F.normalize(model._encode(model._of_users(rows))[0].detach(), dim=1)
     assert not torch.allclose(scores, users @ model.item_vectors(np.arange(9, dtype=np.int32)).T)  # dropout is on here
     model.eval()
-    users = F.normalize(model._encode_users(rows).detach(), dim=1)
+    users = F.normalize(model._encode(model._of_users(rows))[0].detach(), dim=1)
     assert torch.allclose(scores, users @ model.item_vectors(np.arange(9, dtype=np.int32)).T, atol=1e-6)
 
 
@@ -107,7 +107,7 @@ def test_nearest_neighbour_scores_are_the_average_over_the_nearest_other_users()
     candidates = np.arange(9, dtype=np.int32)
     got = model.score(Queries.now(np.array([4]), 0), candidates)[0]
     model.eval()
-    asked = F.normalize(model._encode_users(np.array([4], dtype=np.int32)).detach(), dim=1)[0]
+    asked = F.normalize(model._encode(model._of_users(np.array([4], dtype=np.int32)))[0].detach(), dim=1)[0]
     others = [user for user in range(12) if user != 4]
     vectors = model.user_vectors(np.array(others, dtype=np.int32))
     nearest = sorted(range(len(others)), key=lambda i: -float(vectors[i] @ asked))[:3]
@@ -124,7 +124,9 @@ def test_scores_from_projections_use_the_heads(variant: Literal["q", "p"]) -> No
     assert not torch.allclose(plain.score(asked, candidates), projected.score(asked, candidates), atol=1e-3)
     projected.eval()
     with torch.no_grad():
-        users = projected.objective.project_users(projected._encode_users(np.arange(3, dtype=np.int32)))
+        users = projected.objective.project_users(
+            projected._encode(projected._of_users(np.arange(3, dtype=np.int32)))[0]
+        )
         items = projected.objective.project_items(projected.item_cache.read(candidates))
     expected = F.normalize(users, dim=1) @ F.normalize(items, dim=1).T
     assert torch.allclose(projected.score(asked, candidates), expected, atol=1e-5)

@@ -8,6 +8,7 @@ that the backward pass keeps no copy of it. The generator is passed in, so that 
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import torch
@@ -37,11 +38,22 @@ class Masks:
         """Draw a new pool; views of the old one stay valid."""
         self._pool = self._draw(self.size)
 
+    def reserve(self, values: int) -> None:
+        """Make the pool large enough for masks of so many values."""
+        if 2 * values > self.size:
+            self.size = 2 * values
+            self.refresh()
+
+    def fork(self) -> Masks:
+        """Masks from the same pool with random places of their own, for another thread."""
+        seed = torch.randint(2**62, (1,), generator=self.generator, device=self.generator.device)
+        forked = copy(self)
+        forked.generator = torch.Generator(self.generator.device).manual_seed(int(seed))
+        return forked
+
     def take(self, like: Tensor) -> Tensor:
         """A mask of the shape of `like`: a view of the pool from a random place."""
-        if 2 * like.numel() > self.size:
-            self.size = 2 * like.numel()
-            self.refresh()
+        self.reserve(like.numel())
         start = torch.randint(
             self.size - like.numel() + 1, (1,), generator=self.generator, device=self.generator.device
         )

@@ -20,9 +20,9 @@ from felrec.model.cache import Cache, last_occurrence
 from felrec.model.dropout import Masks
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
 from felrec.model.objectives import Contrast, Predict
-from felrec.recommender import EVERYTHING, Change, Queries, Tensors, as_arrays, as_tensors
-
-_TOKENS = 2048  # positions encoded together on a CPU: their activations stay in its caches
+from felrec.model.parallel import differentiable, in_parallel
+from felrec.model.sequences import Sequences
+from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors
 
 
 class FELRec(nn.Module):
@@ -63,7 +63,8 @@ class FELRec(nn.Module):
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """Cosine (B, C) of each user, encoded freshly from their exact history, and the cached items."""
         with self._inference():
-            return self._match(self._encode_users(queries.users, queries.pending), candidates, queries.users)
+            (users,) = self._encode(self._of_users(queries.users, queries.pending))
+            return self._match(users, candidates, queries.users)
 
     def observe(self, block: Events) -> None:
         """Append to the histories, then encode each touched user and item once, from the caches as they were."""
@@ -74,8 +75,9 @@ class FELRec(nn.Module):
         users, items_taken = Pending.of_owners(block.users, block.items)
         items, users_there = Pending.of_owners(block.items, block.users)
         with self._inference():
-            user_vectors = self._encode_users(users, items_taken)
-            item_vectors = self._encode_items(items, users_there)
+            user_vectors, item_vectors = self._encode(
+                self._of_users(users, items_taken), self._of_items(items, users_there)
+            )
         change: Change = {"user_cache": (users, user_vectors), "item_cache": (items, item_vectors)}
         for side, rows, histories, pending in (
             ("user", users, self.user_histories, items_taken),
@@ -91,14 +93,33 @@ class FELRec(nn.Module):
         for side, histories in (("user", self.user_histories), ("item", self.item_histories)):
             histories.accept(as_arrays(change, f"{side}_"))
 
+    def forget(self, user: int, remains: Remains) -> Change:
+        """The items that the user had, encoded from who else took them, and nothing in place of the user."""
+        users, items = np.array([user], dtype=np.int32), remains.items
+        newest = remains.newest(self.settings.history_length)
+        histories = self.item_histories.rewrite(items, newest, remains.left)
+        others = Histories(self.settings.history_length).recent(items, newest)
+        with self._inference():
+            (vectors,) = self._encode(Sequences(self.user_cache, *others, USER_SEQUENCE))
+        vectors[torch.from_numpy(remains.left == 0)] = 0
+        nothing = self.user_histories.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
+        return {
+            "user_cache": (users, torch.zeros(1, self.settings.width)),
+            "item_cache": (items, vectors),
+            **as_tensors(nothing, "user_"),
+            **as_tensors(histories, "item_"),
+        }
+
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
         """As published: the vectors before each event are written, the last of a batch wins, then it is scored."""
         last_user, last_item = last_occurrence(block.users), last_occurrence(block.items)
         items_before = Pending.within_block(block.users, block.items)[last_user]
         users_before = Pending.within_block(block.items, block.users)[last_item]
         with self._inference():
-            user_vectors = self._encode_users(block.users[last_user], items_before)
-            item_vectors = self._encode_items(block.items[last_item], users_before)
+            user_vectors, item_vectors = self._encode(
+                self._of_users(block.users[last_user], items_before),
+                self._of_items(block.items[last_item], users_before),
+            )
             self.user_cache.write(block.users[last_user], user_vectors)
             self.item_cache.write(block.items[last_item], item_vectors)
             self._append(block)
@@ -132,16 +153,20 @@ class FELRec(nn.Module):
         items_before = Pending.within_block(batch.users, batch.items)
         users_before = Pending.within_block(batch.items, batch.users)
         chosen = np.arange(len(batch)) if trained is None else np.flatnonzero(trained)
-        users = self._encode_users(batch.users[chosen], items_before[chosen])
-        items = self._encode_items(batch.items[chosen], users_before[chosen])
+        users, items = self._encode(
+            self._of_users(batch.users[chosen], items_before[chosen]),
+            self._of_items(batch.items[chosen], users_before[chosen]),
+        )
+        user_rest = np.setdiff1d(last_occurrence(batch.users), chosen)
+        item_rest = np.setdiff1d(last_occurrence(batch.items), chosen)
         with torch.no_grad():
-            rest = np.setdiff1d(last_occurrence(batch.users), chosen)
-            rest_of_users = rest, self._encode_users(batch.users[rest], items_before[rest])
-            rest = np.setdiff1d(last_occurrence(batch.items), chosen)
-            rest_of_items = rest, self._encode_items(batch.items[rest], users_before[rest])
-        for at, vectors in ((chosen, users), rest_of_users):  # the rest last: it holds the later events
+            rest_of_users, rest_of_items = self._encode(
+                self._of_users(batch.users[user_rest], items_before[user_rest]),
+                self._of_items(batch.items[item_rest], users_before[item_rest]),
+            )
+        for at, vectors in ((chosen, users), (user_rest, rest_of_users)):  # the rest last: it holds the later events
             self.user_cache.write(batch.users[at], vectors)
-        for at, vectors in ((chosen, items), rest_of_items):
+        for at, vectors in ((chosen, items), (item_rest, rest_of_items)):
             self.item_cache.write(batch.items[at], vectors)
         self._append(batch)
         loss: Tensor = self.objective(users, items)
@@ -201,39 +226,32 @@ class FELRec(nn.Module):
 
     # The one place that encodes and the one that compares
 
-    def _encode_users(self, users: Rows, pending: Pending | None = None) -> Tensor:
-        return self._encode(self.item_cache, *self.user_histories.recent(users, pending), ITEM_SEQUENCE)
+    def _of_users(self, users: Rows, pending: Pending | None = None) -> Sequences:
+        return Sequences(self.item_cache, *self.user_histories.recent(users, pending), ITEM_SEQUENCE)
 
-    def _encode_items(self, items: Rows, pending: Pending | None = None) -> Tensor:
-        return self._encode(self.user_cache, *self.item_histories.recent(items, pending), USER_SEQUENCE)
+    def _of_items(self, items: Rows, pending: Pending | None = None) -> Sequences:
+        return Sequences(self.user_cache, *self.item_histories.recent(items, pending), USER_SEQUENCE)
 
-    def _encode(self, cache: Cache, rows: Rows, mask: NDArray[np.bool_], kind: int) -> Tensor:
-        """Vectors (B, D) of histories (B, N): sorted by length, so that little padding is computed."""
-        visible = with_empty_slot(mask)
-        lengths = visible.sum(axis=1)
-        order = np.argsort(lengths, kind="stable")
+    def _encode(self, *sides: Sequences) -> tuple[Tensor, ...]:
+        """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, a chunk a core."""
         dropout = self.masks if self.training and self.settings.dropout else None
-        encoded = []
-        for chunk in self._chunks(order, lengths[order]):
-            longest = lengths[chunk[-1]]
-            vectors = cache.read(rows[chunk, -longest:])
-            shown = torch.from_numpy(visible[chunk, -longest:]).to(self.device)
-            encoded.append(self.encoder(vectors, shown, kind, dropout))
-        if not encoded:
-            return torch.zeros(0, self.settings.width, device=self.device)
-        back = torch.from_numpy(np.argsort(order)).to(self.device)
-        return torch.cat(encoded)[back]
+        if dropout is not None:
+            dropout.reserve(max(side.largest_chunk for side in sides) * self.settings.feed_forward)
+        chunks = [(side, chunk, dropout and dropout.fork()) for side in sides for chunk in side.chunks]
 
-    def _chunks(self, order: NDArray[np.int64], ascending: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Runs of sequences of about the same length; short ones come many at a time."""
-        start = 0
-        while start < len(order):
-            stop = len(order)
-            if self.device.type == "cpu":
-                guess = min(stop, start + max(1, _TOKENS // ascending[start]))  # too many, if they grow longer
-                stop = min(stop, start + max(1, _TOKENS // ascending[guess - 1]))
-            yield order[start:stop]
-            start = stop
+        def encode(piece: tuple[Sequences, NDArray[np.int64], Masks | None]) -> Tensor:
+            side, chunk, masks = piece
+            encoded: Tensor = self.encoder(*side.read(chunk), side.kind, masks)
+            return encoded
+
+        if self.device.type != "cpu":
+            encoded = torch.cat([encode(chunk) for chunk in chunks])
+        elif torch.is_grad_enabled():
+            encoded = differentiable(encode, chunks, list(self.encoder.parameters()))
+        else:
+            encoded = torch.cat(in_parallel(encode, chunks) or [torch.zeros(0, self.settings.width)])
+        parts = torch.split(encoded, [len(side) for side in sides])
+        return tuple(part[side.places.to(self.device)] for part, side in zip(parts, sides, strict=True))
 
     def _match(self, users: Tensor, candidates: Rows, rows: Rows) -> Tensor:
         """Scores (B, C) of user vectors (B, D) and cached items; -inf for an item never observed."""
@@ -276,14 +294,3 @@ class FELRec(nn.Module):
                 yield
         finally:
             self.train(was_training)
-
-
-def with_empty_slot(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """A history shorter than N is preceded by one empty position that counts, so that no history is empty.
-
-    >>> with_empty_slot(np.array([[False, False, True], [False, False, False], [True, True, True]])).tolist()
-    [[False, True, True], [False, False, True], [True, True, True]]
-    """
-    visible = np.ones_like(mask)
-    visible[:, :-1] = mask[:, 1:] | mask[:, :-1]
-    return visible

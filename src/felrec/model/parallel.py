@@ -1,0 +1,72 @@
+"""Pieces of work on several cores, each done by one thread from beginning to end.
+
+Torch shares out every single operation, and the threads meet after each: with matrices of 128 columns that costs a
+fifth of the time. A whole piece a thread needs no meeting. And as a piece is always computed by one thread, its result
+does not depend on the number of cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> list[R]:
+    """The results of `work` for all pieces, in their order, on as many cores as torch is allowed to use."""
+    threads = torch.get_num_threads()
+    if threads == 1 or not pieces:
+        return [work(piece) for piece in pieces]
+    gradients, autocast = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    short = torch.get_autocast_dtype("cpu")
+
+    def alike(piece: T) -> R:  # what a thread may do is its own matter: pass on what the caller was doing
+        with torch.set_grad_enabled(gradients), torch.autocast("cpu", enabled=autocast, dtype=short):
+            return work(piece)
+
+    return list(_workers(threads).map(alike, pieces))
+
+
+def differentiable(work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor]) -> Tensor:
+    """The results (b, …) of all pieces, one after the other; both passes run in parallel.
+
+    `parameters` are all that gradients are wanted of. Their gradients are added in the order of the pieces, so that
+    a run repeats exactly.
+    """
+    joined: Tensor = _Pieces.apply(work, pieces, *parameters)  # type: ignore[no-untyped-call]
+    return joined
+
+
+class _Pieces(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, work: Callable[[T], Tensor], pieces: Sequence[T], *parameters: Tensor) -> Tensor:
+        with torch.enable_grad():
+            results = in_parallel(work, pieces)
+        ctx.results, ctx.parameters = results, parameters
+        return torch.cat([result.detach() for result in results])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        shares = torch.split(gradients[0], [len(result) for result in ctx.results])
+
+        def of_piece(piece: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+            found: tuple[Tensor, ...] = torch.autograd.grad(piece[0], ctx.parameters, piece[1], materialize_grads=True)
+            return found
+
+        sums: list[Tensor] = []
+        for of_parameters in in_parallel(of_piece, list(zip(ctx.results, shares, strict=True))):
+            sums = [a.add_(b) for a, b in zip(sums, of_parameters, strict=True)] if sums else list(of_parameters)
+        del ctx.results
+        return None, None, *sums
+
+
+@cache
+def _workers(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, "felrec", initializer=torch.set_num_threads, initargs=(1,))
