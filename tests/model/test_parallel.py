@@ -41,7 +41,7 @@ def events(count: int, seed: int) -> Events:
 
 def learned() -> dict[str, torch.Tensor]:
     """Loss, gradients, vectors and dropout after two steps, of a model with dropout."""
-    model = FELRec(FELRecSettings(**SMALL, queue_size=50), seed=3).train()
+    model = FELRec(FELRecSettings(**SMALL), seed=3).train()
     model.loss(TimeBatch(events(80, 0)))
     loss = model.loss(TimeBatch(events(80, 1), np.arange(80) % 2 == 0))
     loss.backward()  # type: ignore[no-untyped-call]
