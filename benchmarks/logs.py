@@ -14,13 +14,11 @@ from felrec.data.histories import Histories
 from felrec.data.synthetic import synthetic_log
 
 ROWS, USERS, ITEMS = 25_000_000, 160_000, 60_000
-FILL_BLOCK = 65_536
 
 
 def fill(histories: Histories, owners: Rows, others: Rows) -> None:
-    """Append events in large blocks."""
-    for begin in range(0, len(owners), FILL_BLOCK):
-        histories.append(owners[begin : begin + FILL_BLOCK], others[begin : begin + FILL_BLOCK])
+    """Append all events at once."""
+    histories.append(owners, others)
 
 
 def add_size_options(parser: argparse.ArgumentParser) -> None:

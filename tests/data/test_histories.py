@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from felrec.data import histories as histories_module
 from felrec.data.histories import Histories, Pending
 
 blocks = st.lists(
@@ -34,6 +37,19 @@ def test_histories_match_a_dictionary_of_lists(blocks: list[list[tuple[int, int]
         histories.append(owners, others)
         for owner, others_of in model.items():
             assert histories.counts(np.array([owner])).tolist() == [len(others_of)]
+
+
+@given(events=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 50)), max_size=60), length=st.integers(1, 5))
+def test_a_large_append_ends_where_small_ones_do(events: list[tuple[int, int]], length: int) -> None:
+    owners, others = columns(events)
+    one_by_one, at_once = Histories(length), Histories(length)
+    for begin in range(len(events)):
+        one_by_one.append(owners[begin : begin + 1], others[begin : begin + 1])
+    with mock.patch.object(histories_module, "_BLOCK", 4):
+        at_once.append(owners[:9], others[:9])  # so that the next call starts from rings in use
+        at_once.append(owners[9:], others[9:])
+    for name, expected in one_by_one.state().items():
+        np.testing.assert_array_equal(at_once.state()[name], expected)
 
 
 def test_reading_changes_nothing_and_unknown_owners_are_empty() -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -12,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from felrec.data import numbering
 from felrec.data.events import Events
 from felrec.data.log import InteractionLog
-from felrec.data.numbering import encode, time_order
+from felrec.data.numbering import by_first_appearance, coded, encode, sort_times, time_order
+from felrec.data.timestamps import Ticks
 from felrec.errors import DataError
 
 IDS = st.one_of(st.integers(0, 6), st.sampled_from([-(2**62), 2**62]))
@@ -55,6 +59,41 @@ def test_time_order_is_the_stable_argsort(ticks: list[int]) -> None:
     column = np.array(ticks, dtype=np.int64)
     assert time_order(column).tolist() == np.argsort(column, kind="stable").tolist()
     assert time_order(column / 3).tolist() == np.argsort(column / 3, kind="stable").tolist()
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=40), st.sampled_from([1, 1000, 10**9]))
+def test_sorted_seconds_are_those_of_the_order(ticks: list[int], per_second: int) -> None:
+    for values in (np.array(ticks), np.array(ticks, dtype=np.int64) % 1000, np.array(ticks) / 3):
+        with mock.patch.object(numbering, "_BLOCK", 8):
+            order, seconds = sort_times(Ticks(values, per_second))
+        assert seconds.dtype == np.float64
+        assert seconds.tolist() == Ticks(values, per_second).seconds()[order].tolist()
+        assert order.tolist() == np.argsort(values, kind="stable").tolist()
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.randoms())
+def test_rows_are_numbered_by_first_appearance_in_any_order(codes: list[int], random: Random) -> None:
+    order = random.sample(range(len(codes)), len(codes))
+    column, places = np.array(codes, dtype=np.int32), np.array(order, dtype=np.uint32)
+    known = dict[int, int]()
+    expected = [known.setdefault(codes[place], len(known)) for place in order]
+    with mock.patch.object(numbering, "_BLOCK", 4):
+        rows, old = by_first_appearance(column, 10, places)
+        plain_rows, plain_old = by_first_appearance(column[places], 10)
+    assert rows.tolist() == plain_rows.tolist() == expected
+    assert old.tolist() == plain_old.tolist() == list(known)
+
+
+@given(st.lists(st.lists(IDS, max_size=9), min_size=1, max_size=4), st.sampled_from([pl.Int32, pl.Int64, pl.String]))
+def test_codes_stand_for_their_ids_however_these_come(chunks: list[list[int]], kind: type[pl.DataType]) -> None:
+    kept = [[one for one in chunk if kind != pl.Int32 or abs(one) < 2**31] for chunk in chunks]
+    ids = pl.concat([pl.Series("id", chunk, dtype=pl.Int64).cast(kind) for chunk in kept], rechunk=False)
+    codes = coded(ids)
+    assert codes.codes.dtype == np.int32
+    assert (codes.codes < codes.size).all()
+    named = codes.ids(codes.codes.astype(np.int64))
+    assert named.to_list() == ids.to_list()
+    assert named.dtype == (pl.String if kind == pl.String else pl.Int64)
 
 
 @pytest.mark.parametrize("ids", [[5, 3, 5], [-(2**62), 2**62, 0], ["x", "", "x"]])

@@ -81,6 +81,26 @@ def test_movielens_csv_folder(tmp_path: Path) -> None:
     assert events_of(read_log(tmp_path / "ml-25m")) == EVENTS
 
 
+@pytest.mark.parametrize(
+    ("change", "first"),
+    [
+        (("", ""), (7, 10, 3.0)),
+        (("3.5", "good"), (7, 10, 3.0)),  # a rating is not looked at
+        (("7,", "5000000000,"), (5_000_000_000, 10, 3.0)),  # beyond 32 bits
+        ((",3\n", ",3\n\n\n"), (7, 10, 3.0)),  # blank lines at the end
+        (("7,", "x,"), ("x", 10, 3.0)),
+    ],
+)
+def test_movielens_csv_of_any_width_gives_the_same_events(
+    tmp_path: Path, change: tuple[str, str], first: tuple[Any, Any, float]
+) -> None:
+    text = "userId,movieId,rating,timestamp\n9,30,5,5\n9,20,4,4\n7,10,3.5,3\n".replace(*change)
+    log = read_log(write(tmp_path / "ratings.csv", text))
+    nine: Any = "9" if first[0] == "x" else 9
+    assert events_of(log) == [first, (nine, 20, 4.0), (nine, 30, 5.0)]
+    assert log.user_ids.series.dtype == (pl.String if first[0] == "x" else pl.Int64)
+
+
 @pytest.mark.parametrize("name", ["100k_a.csv", "full_a.csv", "full_a.csv.gz"])
 def test_twitch_has_no_header_and_steps_of_ten_minutes(tmp_path: Path, name: str) -> None:
     text = "1,33842865744,mithrain,154,156\n1,33846768288,alptv,2,3\n2,33886469056,mithrain,3,9\n"
@@ -121,6 +141,8 @@ BAD: list[tuple[str, str | bytes, str]] = [
     ("x.parquet", b"PAR1 cut off", "damaged or cut off"),
     ("x.xlsx", "whatever", "unknown ending; a log ends in .parquet, .csv"),
     ("ratings.csv", "userId,movieId,rating,timestamp\n1,2,3,4\n2,2,3,x\n", "row 2: the time 'x'"),
+    ("ratings.csv", "userId,movieId,rating,timestamp\n1,2,3,4\n2,2,3,4,5\n", "row 2 has more fields"),
+    ("ratings.csv", "userId,movieId,rating,timestamp\n1,2,3,4\n2,,3,4\n", "row 2: the item id in .* is missing"),
     ("ratings.dat", "1::2::3\n", "lines are not user::item::rating::time"),
     ("u.data", "1\t2\t3\n", "lines are not user, item, rating, time"),
     ("100k_a.csv", "user,stream,streamer,start,stop\n1,2,a,3,4\n", "row 1: the start 'start' is not a step"),

@@ -8,6 +8,7 @@ appended first, so that reading never changes anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows
 
+_BLOCK = 1 << 16  # events sorted at a time, so that they stay in the CPU's cache
 EMPTY = np.int32(-1)  # the row of "nobody": read from a cache it is the zero vector
 
 
@@ -92,6 +94,16 @@ class Pending:
         at = np.arange(lengths.sum()) + np.repeat(self.starts - starts, lengths)
         return Pending(self.values[at], starts, stops)
 
+    def where(self, kept: NDArray[np.bool_]) -> Pending:
+        """The same lists with only those values that are `kept`.
+
+        >>> short = Pending.of([[1, 2], [], [3]]).where(np.array([False, True, True]))
+        >>> [short.values[a:b].tolist() for a, b in zip(short.starts, short.stops)]
+        [[2], [], [3]]
+        """
+        before = np.append(0, np.cumsum(kept))  # how many are kept before each place
+        return Pending(self.values[kept], before[self.starts], before[self.stops])
+
     def __len__(self) -> int:
         return len(self.starts)
 
@@ -142,13 +154,38 @@ class Histories:
         if len(owners) == 0:
             return
         self.grow(int(owners.max()) + 1)
+        if len(owners) <= _BLOCK:
+            self._append_block(owners, others)
+            return
+        for places in self._newest(owners):
+            self._append_block(owners[places], others[places])
+
+    def _newest(self, owners: NDArray[np.integer]) -> Iterator[NDArray[np.int64]]:
+        """Blocks of places, in time order, that hold the last N events of each owner; older ones are only counted."""
+        seen = np.zeros(self.owners, dtype=np.int32)  # of each owner's events, from the end
+        blocks = []
+        for begin in reversed(range(0, len(owners), _BLOCK)):
+            block = owners[begin : begin + _BLOCK]
+            wanted = np.flatnonzero(seen.take(block) < self.length)
+            np.add.at(seen, block[wanted], np.int32(1))
+            np.add.at(self._count, block, 1)
+            blocks.append(wanted + begin)
+        self._count[: self.owners] -= seen  # these are yet to be appended
+        return reversed(blocks)
+
+    def _append_block(self, owners: NDArray[np.integer], others: NDArray[np.integer]) -> None:
         order, first = grouped(owners)
         ordered = owners[order]
         nth = np.arange(len(order)) - first  # 0, 1, 2, … within each owner
-        survives = np.ones(len(order), dtype=bool)  # unless the same call overwrites it, N events of its owner later
-        survives[: -self.length] = ordered[: -self.length] != ordered[self.length :]
         slot = (self._count[ordered] + nth) % self.length
-        self._ring[ordered[survives], slot[survives]] = others[order][survives]
+        slot += ordered.astype(np.int64) * self.length  # in the flat ring, which is faster to write to
+        counterparts = others[order]
+        if nth.max(initial=0) >= self.length:
+            # An event survives unless the same block overwrites it, N events of its owner later.
+            survives = np.ones(len(order), dtype=bool)
+            survives[: -self.length] = ordered[: -self.length] != ordered[self.length :]
+            slot, counterparts = slot[survives], counterparts[survives]
+        self._ring.reshape(-1)[slot] = counterparts
         np.add.at(self._count, owners, 1)
 
     def recent(self, owners: NDArray[np.integer], pending: Pending | None = None) -> tuple[Rows, NDArray[np.bool_]]:
@@ -168,12 +205,20 @@ class Histories:
             from_pending = age < 0
             at = (pending.stops[:, None] - 1 - back)[from_pending]
             rows[from_pending] = pending.values[at]
-        return rows, mask
+        return rows, mask & (rows != EMPTY)  # `rewrite` may know fewer events than were counted
 
     def foresee(self, owners: Rows, pending: Pending) -> RowChange:
         """The rings (B, N) and counts (B,) of distinct owners once their pending events are appended."""
         rows, _ = self.recent(owners, pending)
-        counts = self.counts(owners) + pending.stops - pending.starts
+        return self._placed(owners, rows, self.counts(owners) + pending.stops - pending.starts)
+
+    def rewrite(self, owners: Rows, newest: Pending, counts: NDArray[np.int64]) -> RowChange:
+        """The rings and counts of distinct owners of whom only these newest events, of so many, are known."""
+        rows, _ = Histories(self.length).recent(owners, newest)
+        return self._placed(owners, rows, counts)
+
+    def _placed(self, owners: Rows, rows: Rows, counts: NDArray[np.int64]) -> RowChange:
+        """Rows (B, N), oldest first, each in the slot where `append` would have put it."""
         slots = (counts[:, None] - self.length + np.arange(self.length)) % self.length  # event k lies in slot k mod N
         rings = np.empty_like(rows)
         np.put_along_axis(rings, slots, rows, axis=1)
@@ -191,6 +236,6 @@ class Histories:
 
     def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
         """Put back what `state` returned."""
-        self._ring = np.array(state["ring"], dtype=np.int32).reshape(-1, self.length)
+        self._ring = np.array(state["ring"], dtype=np.int32, order="C").reshape(-1, self.length)
         self._count = np.array(state["count"], dtype=np.int64)
         self.owners = len(self._count)

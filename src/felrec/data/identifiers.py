@@ -1,4 +1,4 @@
-"""Ids of users and items as they come in files, made all int64 or all strings."""
+"""Ids of users and items as they come in files, made all integers or all strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from felrec.errors import DataError
 
 
 def read_ids(column: pl.Series, role: str, source: str = "frame", *, parse: bool = False) -> pl.Series:
-    """Integers as Int64, everything else as String; whole floats (pandas with gaps) are integers again.
+    """Integers as Int64 (Int32 stays), everything else as String; whole floats (pandas with gaps) are integers again.
 
     Integers beyond 64 bits become strings. With `parse` (text files, where all is text) a column that holds nothing
     but plainly written integers is read as integers; "007" is not one.
@@ -38,6 +38,8 @@ def read_ids(column: pl.Series, role: str, source: str = "frame", *, parse: bool
 
 
 def _integers(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.Int32:  # wide enough for what comes next, and a cast would be a copy
+        return column
     narrow = column.cast(pl.Int64, strict=False)
     return column.cast(pl.String) if narrow.null_count() else narrow
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from felrec.data.columns import Wanted
 from felrec.data.events import Events, Rows, Times
 from felrec.data.identifiers import read_ids
-from felrec.data.numbering import by_first_appearance, encode, time_order
+from felrec.data.numbering import Codes, by_first_appearance, coded, sort_times
 from felrec.data.timestamps import read_times
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
@@ -86,10 +87,23 @@ class InteractionLog:
         if not 0 < n <= len(self):
             raise DataError(f"cannot sample {n} events of a log of {len(self)}; ask for 1 to {len(self)}")
         kept = np.sort(np.random.default_rng(seed).choice(len(self), n, replace=False, shuffle=False))
-        users, old_users = by_first_appearance(self.users[kept], self.n_users)
-        items, old_items = by_first_appearance(self.items[kept], self.n_items)
+        return self._only(Events(self.users[kept], self.items[kept], self.times[kept]))
+
+    def part(self, start: int, stop: int) -> InteractionLog:
+        """The events from `start` to `stop` as a log of their own, numbered anew.
+
+        >>> frame = pl.DataFrame({"user": [1, 2, 3], "item": [5, 6, 7], "timestamp": [0, 1, 2]})
+        >>> part = InteractionLog.from_frame(frame).part(1, 3)
+        >>> part.users.tolist(), part.user_ids.ids(part.users)
+        ([0, 1], [2, 3])
+        """
+        return self._only(self.events[start:stop])
+
+    def _only(self, events: Events) -> InteractionLog:
+        users, old_users = by_first_appearance(events.users, self.n_users)
+        items, old_items = by_first_appearance(events.items, self.n_items)
         return InteractionLog(
-            Events(users, items, self.times[kept]),
+            Events(users, items, events.times),
             Vocabulary(self.user_ids.series.gather(old_users)),
             Vocabulary(self.item_ids.series.gather(old_items)),
         )
@@ -120,21 +134,21 @@ def log_of(
     if not frame.height:
         raise DataError(f"{source}: there are no events; give a log with at least one row of data")
     columns = wanted.find(frame.columns, source)
-    users = encode(read_ids(frame[columns.user], "user", source, parse=parse_ids))
-    items = encode(read_ids(frame[columns.item], "item", source, parse=parse_ids))
+    users = coded(read_ids(frame[columns.user], "user", source, parse=parse_ids))
+    items = coded(read_ids(frame[columns.item], "item", source, parse=parse_ids))
     ticks = read_times(frame[columns.time], time_unit, source)
-    for (_, values), role in ((users, "user"), (items, "item")):
-        if len(values) < 2:
+    order, seconds = sort_times(ticks)
+    user_rows, user_ids = _numbered(users, order)
+    item_rows, item_ids = _numbered(items, order)
+    for ids, role in ((user_ids, "user"), (item_ids, "item")):
+        if len(ids) < 2:
             raise DataError(f"{source}: all events are of one {role}, so there is nothing to learn; check --{role}-col")
-    order = time_order(ticks.values)
-    user_rows, user_ids = _numbered(*users, order)
-    item_rows, item_ids = _numbered(*items, order)
-    return InteractionLog(Events(user_rows, item_rows, ticks.seconds()[order]), user_ids, item_ids)
+    return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids)
 
 
-def _numbered(codes: Rows, values: pl.Series, order: Rows | Any) -> tuple[Rows, Vocabulary]:
-    rows, old = by_first_appearance(codes[order], len(values))
-    return rows, Vocabulary(values.gather(old))
+def _numbered(codes: Codes, order: NDArray[np.integer]) -> tuple[Rows, Vocabulary]:
+    rows, old = by_first_appearance(codes.codes, codes.size, order)
+    return rows, Vocabulary(codes.ids(old))
 
 
 def as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:

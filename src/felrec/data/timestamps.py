@@ -33,7 +33,7 @@ _DATES = ("%Y-%m-%d", "%Y/%m/%d")
 class Ticks:
     """Times in a unit of their own: exact for integers, so that sorting loses no nanosecond."""
 
-    values: NDArray[Any]  # (B,) int64 or float64
+    values: NDArray[Any]  # (B,) int32, int64 or float64
     per_second: int
 
     def seconds(self) -> Times:
@@ -70,12 +70,12 @@ def read_times(column: pl.Series, unit: str = "auto", source: str = "frame") -> 
 
 
 def _numbers(column: pl.Series, unit: str, source: str) -> Ticks:
-    if column.dtype.is_integer():
+    if column.dtype.is_integer() and column.dtype != pl.Int32:
         narrow = column.cast(pl.Int64, strict=False)
         if narrow.null_count():
             _fail(column, narrow.is_null(), source, "is after the year 9999; check the column")
         column = narrow
-    else:
+    elif not column.dtype.is_integer():
         column = column.cast(pl.Float64)
         if not column.is_finite().all():
             _fail(column, ~column.is_finite(), source, "is not a finite number")
@@ -86,10 +86,11 @@ def _numbers(column: pl.Series, unit: str, source: str) -> Ticks:
 
 
 def _checked(column: pl.Series, per_second: int, source: str) -> Ticks:
-    if (column < 0).any():
+    lowest, largest = column.min() or 0, column.max() or 0
+    if lowest < 0:  # type: ignore[operator]
         _fail(column, column < 0, source, "is before 1970")
     last = min(_LAST_SECOND * per_second, np.iinfo(np.int64).max)
-    if (column > last).any():
+    if largest > last:  # type: ignore[operator]
         _fail(column, column > last, source, "is after the year 9999; check --time-unit")
     values = column.to_numpy()
     # Whole floats become integers (exact below 2**53), which sort faster.
