@@ -27,6 +27,7 @@ types: setup
 	$(BIN)/mypy
 
 test: setup lint types
+	@tests/install_browser.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal  # one worker a core: they must not share
 
 docs: setup

@@ -9,7 +9,11 @@ from typer.testing import CliRunner
 
 from felrec.cli import app
 
-COMMANDS = ("", "datasets", "datasets fetch", "models", "inspect", "train", "evaluate", "compare", "recommend", "demo")
+COMMANDS = (
+    *("", "datasets", "datasets fetch", "models", "inspect", "train", "evaluate", "compare", "reproduce"),
+    *("recommend", "serve", "import", "replay", "backup", "verify"),
+    *("keys", "keys add", "keys list", "keys remove", "demo"),
+)
 HEAD = """# The command line
 
 Made by `python docs/generate_cli.py` from the commands' own help; change it there.

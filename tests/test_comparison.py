@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from felrec import comparison, runs
+from felrec.comparison import Unwatched
+from felrec.comparison.rows import Row, evaluate_row, train_row
+from felrec.comparison.stopwatch import read_cost, timed
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import CheckpointError, ConfigError
@@ -82,3 +86,41 @@ def test_written_files(tmp_path: Path) -> None:
     told = json.loads(files[0].read_text())
     assert told["models"]["popularity"]["partitions"]["total"]["events"] == 100
     assert {difference["verdict"] for difference in told["differences"]} <= {"better", "worse", "not clear"}
+
+
+def test_a_row_is_tested_once_in_each_way(tmp_path: Path) -> None:
+    row = Row("q", "felrec-q", TINY)
+    ways = [
+        row,
+        replace(row, name="q-reset", cache="reset"),
+        replace(row, name="q-paper", protocol="paper"),
+        replace(row, name="q-nn", scoring={"neighbours": 3}),
+        replace(row, name="q-all", exclude_seen="no"),
+    ]
+    model = train_row(row, SPLIT, tmp_path, Unwatched(), device="cpu", resume=False)
+    first = [evaluate_row(way, model, SPLIT, tmp_path, Unwatched(), device="cpu") for way in ways]
+    again = [evaluate_row(way, model, SPLIT, tmp_path, Unwatched(), device="cpu") for way in ways]
+    for one, other in zip(first, again, strict=True):
+        assert one.cpu_seconds == other.cpu_seconds > 0  # read, not measured again
+        assert one.report.to_json() == other.report.to_json()
+    assert [tested.report.model for tested in again] == ["q", "q-reset", "q-paper", "q-nn", "q-all"]
+    assert [tested.report.cache for tested in again] == ["kept", "reset", "kept", "kept", "kept"]
+    assert again[2].report.protocol == "paper"
+    assert sorted(file.name for file in tmp_path.glob("report*")) == [
+        *("report-exclude-seen=no.json", "report-neighbours=3.json", "report-paper.json", "report-reset.json"),
+        "report.json",
+    ]
+
+
+def test_cpu_time_is_added_up_over_processes(tmp_path: Path) -> None:
+    events = len(SPLIT.train)
+    for done in (1, 2):
+        with Unwatched().training("q", tmp_path) as listener, timed(tmp_path, listener) as watch:
+            sum(range(100_000))
+            watch.step(epoch=0, step=1, steps=1, events=events, loss=0.0, lr=0.1)
+            sum(range(100_000))
+            watch.validated(epoch=0, step=1, steps=1, metrics={}, best=True)
+        cost = read_cost(tmp_path)
+        assert cost["train_events"] == done * events
+        assert cost["train_seconds"] > 0
+        assert cost["validation_seconds"] > 0

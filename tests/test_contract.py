@@ -25,7 +25,16 @@ TINY_FELREC = {
     "queue_size": 500,
     "score_from": "projections",  # what the losses shape; the raw vectors need far more events
 }
-TINY: dict[str, dict[str, Any]] = {"felrec-q": TINY_FELREC, "felrec-p": TINY_FELREC}
+TINY: dict[str, dict[str, Any]] = {
+    "felrec-q": TINY_FELREC,
+    "felrec-p": TINY_FELREC,
+    "bpr-mf": {"width": 16, "negatives": 4},
+    "gru4rec": {"width": 16, "layers": 2},
+    "gru4rec-bptt": {"width": 16, "layers": 2, "history_length": 8},
+    "sasrec": {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "history_length": 8},
+    "jodie": {"width": 32},
+}
+RATES = {"bpr-mf": 0.03, "jodie": 0.03}  # each of their vectors meets few events
 EVENTS = synthetic_log(900, n_users=40, n_items=30, seed=5).log.events
 
 
@@ -38,7 +47,7 @@ def taught(name: str, events: Events = EVENTS, epochs: int = 1) -> Recommender:
     """A model that has learned a little, if it can, and has observed the events."""
     model = build(name, events)
     if isinstance(model, Trainable):
-        optimiser = torch.optim.AdamW(model.parameters(), lr=0.003)
+        optimiser = torch.optim.AdamW(model.parameters(), lr=RATES.get(name, 0.003))
         model.train()
         for epoch in range(epochs):
             batches = model.batches(events, TrainingSettings(batch_size=128), epoch)

@@ -59,20 +59,90 @@ class DecayedPopularitySettings(Settings):
     half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
 
 
+RepeatOrder = Literal["recency", "frequency", "blend"]
+
+
 class RepeatSettings(Settings):
     """The user's own items first, then decayed popularity."""
 
-    order: Literal["recency", "frequency"] | None = Field(None, description="chosen on validation unless given")
+    order: RepeatOrder | None = Field(None, description="chosen on validation unless given")
     half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
-    pause: int = Field(30, ge=0, description="minutes; by frequency, what was taken since then comes last")
-    history_length: int = Field(128, ge=1, description="newest items of a user that count as their own")
+    pause: int = Field(30, ge=0, description="minutes; unless by recency, what was taken since then comes last")
+
+
+class ItemKNNSettings(Settings):
+    """Item-kNN by co-occurrence."""
+
+    history_length: int = Field(10, ge=1, description="newest items of a user, to count together and to score from")
+    shrinkage: float = Field(10.0, ge=0, description="makes items with few events less similar to others")
+    popular_share: float | None = Field(
+        None, gt=0, description="of decayed popularity in the score; chosen on validation unless given"
+    )
+    half_life: float | None = Field(
+        None, gt=0, description="of popularity, in events; chosen on validation unless given"
+    )
+
+
+class BPRMFSettings(Settings):
+    """BPR-MF; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every vector")
+    negatives: int = Field(1, ge=1, description="items drawn at random to compare each target with")
+
+
+class GRU4RecSettings(Settings):
+    """GRU4Rec; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every hidden state")
+    layers: int = Field(3, ge=1, description="GRU layers")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate between the layers")
+    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with")
+
+
+class GRU4RecBPTTSettings(Settings):
+    """GRU4Rec-BPTT; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every vector")
+    layers: int = Field(3, ge=1, description="GRU layers")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate before each layer")
+    history_length: int = Field(64, ge=1, description="newest items of a user that are read")
+    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with")
+
+
+class SASRecSettings(Settings):
+    """SASRec; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=2, description="size of every vector")
+    layers: int = Field(3, ge=1, description="Transformer blocks")
+    heads: int = Field(4, ge=1, description="attention heads")
+    feed_forward: int = Field(256, ge=1, description="inner size of the feed-forward layers")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate of the encoder")
+    history_length: int = Field(64, ge=1, description="newest items of a user that are read")
+    loss: Literal["bpr", "cross-entropy"] = Field(
+        "bpr", description="against sampled negatives as in the paper, or against the whole catalogue"
+    )
+    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with (bpr)")
+
+    @model_validator(mode="after")
+    def _fits(self) -> SASRecSettings:
+        if self.width % self.heads or self.width % 2:
+            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
+        return self
+
+
+class JODIESettings(Settings):
+    """JODIE*; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every vector")
+    time: Literal["off", "on"] = Field("off", description="how long users and items stood still; off is the paper's")
+    online_lr: float = Field(0.01, ge=0, description="learning rate of the step for each observed block, 0 for none")
 
 
 class TrainingSettings(Settings):
     """How a model is trained; the defaults are the paper's."""
 
     epochs: int = Field(100, ge=1, description="passes over the training part")
-    batch_size: int = Field(1024, ge=2, description="events of a step, in time order")
+    batch_size: int = Field(1024, ge=2, description="events of a step")
     optimizer: Literal["sgd", "adamw"] = Field("sgd", description="sgd is the paper's")
     lr: float = Field(0.01, gt=0, description="highest learning rate")
     min_lr: float = Field(1e-7, ge=0, description="where the warm-up starts and the cosine ends")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from felrec.data.events import Events, Rows, Times
-from felrec.data.seen import SeenPairs
+from felrec.data.seen import PAIR, PairRecords, SeenPairs
 from felrec.data.timestamps import MILLISECONDS_FROM
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import ConfigError, DataError
@@ -48,6 +48,7 @@ class FittedModel:
     fingerprint: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     clock: float = 0.0  # the time of the newest event
+    pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR), repr=False)  # as `seen`, before any `observe`
 
     def recommend(
         self,

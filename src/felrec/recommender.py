@@ -6,7 +6,7 @@ weights and what events left behind are kept apart, because the same weights wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,6 +21,7 @@ from felrec.data.events import Events, RowChange, Rows, Times
 from felrec.data.histories import Pending
 
 Tensors = dict[str, Tensor]
+Counts = NDArray[np.int64]
 Change = dict[str, tuple[Rows, Tensor]]  # new values of some rows of the state, by the name the state gives them
 
 EVERYTHING = frozenset({"observed", "new_users", "new_items"})
@@ -174,6 +175,25 @@ class Servable(Recommender, Protocol):
 
     def accept(self, change: Change) -> None:
         """Write it: copies of rows, nothing else."""
+        ...
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What is left of the items that a user had, without that user."""
+
+    items: Rows  # (T,) distinct
+    taken: Counts  # (T,) events that go
+    left: Counts  # (T,) events that stay
+    newest: Callable[[int], Pending]  # the users of the last n that stay, of each item, oldest first
+
+
+@runtime_checkable
+class Forgetting(Servable, Protocol):
+    """A servable recommender that can drop one user without taking in everyone else's events again."""
+
+    def forget(self, user: int, remains: Remains) -> Change:
+        """What dropping a user would write: their own rows, and those of the items they had. Reads only."""
         ...
 
 

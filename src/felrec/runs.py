@@ -10,12 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import polars as pl
 import torch
 
 from felrec.config import Settings, TrainingSettings, check
 from felrec.data.log import InteractionLog
-from felrec.data.seen import SeenPairs
+from felrec.data.seen import PAIR, PairRecords, SeenPairs, pair_records
 from felrec.data.split import Sizes, Split, split_log
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import CheckpointError, ConfigError
@@ -85,22 +86,20 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
     recommender.load_weights(run.read("best", "weights"))
     after_validation = run.read("best", "state_validation")
     recommender.load_state(after_validation)
-    try:
-        pairs = pl.read_parquet(run.path / "seen.parquet")
-    except (OSError, pl.exceptions.PolarsError):
-        raise CheckpointError(f"{run.path / 'seen.parquet'} is missing or damaged; restore it or train anew") from None
+    pairs = _read_pairs(run.path / "seen.parquet")
     return FittedModel(
         name=kind.name,
         recommender=recommender,
         user_ids=Vocabulary.load(run.path / "users.parquet"),
         item_ids=Vocabulary.load(run.path / "items.parquet"),
-        seen=SeenPairs(pairs["user"].to_numpy(), pairs["item"].to_numpy()),
+        seen=SeenPairs.of_records(pairs),
         exclude_seen=run.manifest["exclude_seen"],
         after_train=run.read("best", "state_train"),
         after_validation=after_validation,
         fingerprint=_fingerprint(run),
         settings=run.manifest["settings"],
         clock=run.manifest["log"]["validation_ends"],
+        pairs=pairs,
     )
 
 
@@ -204,8 +203,20 @@ def _write_known(out: Path, split: Split) -> None:
     log, known = split.log, split.log.events[: split.validation_end]
     log.user_ids.prefix(int(known.users.max()) + 1).save(out / "users.parquet")
     log.item_ids.prefix(int(known.items.max()) + 1).save(out / "items.parquet")
-    users, items = SeenPairs.of_events(known).columns()
-    pl.DataFrame({"user": users, "item": items}).write_parquet(out / "seen.parquet")
+    records = pair_records(known)
+    pl.DataFrame({name: records[name] for name in PAIR.names or ()}).write_parquet(out / "seen.parquet")
+
+
+def _read_pairs(path: Path) -> PairRecords:
+    """What `_write_known` wrote."""
+    try:
+        frame = pl.read_parquet(path)
+        records = np.empty(len(frame), dtype=PAIR)
+        for name in PAIR.names or ():
+            records[name] = frame[name].to_numpy()
+    except (OSError, pl.exceptions.PolarsError):
+        raise CheckpointError(f"{path} is missing, damaged or of an older felrec; restore it or train anew") from None
+    return records
 
 
 def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any], device: str) -> RunDirectory:

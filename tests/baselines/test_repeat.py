@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -57,12 +58,68 @@ def test_pending_events_count_and_are_just_taken() -> None:
 def test_a_stranger_gets_what_is_popular() -> None:
     model = taught(order="recency")
     popular = ranking(model, Queries.now(np.array([77]), 100 * HOUR))
-    assert popular == sorted(popular, key=lambda item: -model.counts.mass[item])
+    assert popular == sorted(popular, key=lambda item: -model.counts.of(np.array([item]))[0])
 
 
-def test_choices_cover_both_orders_unless_given() -> None:
-    assert {chosen["order"] for chosen, _ in Repeat().choices()} == {"recency", "frequency"}
-    assert len(list(Repeat(RepeatSettings(order="recency")).choices())) == 8
+def test_choices_cover_all_orders_unless_given() -> None:
+    assert {chosen["order"] for chosen, _ in Repeat().choices()} == {"recency", "frequency", "blend"}
+    assert len(list(Repeat(RepeatSettings(order="recency")).choices())) == 5
+
+
+def test_an_old_favourite_is_not_forgotten() -> None:
+    """However much a user took since then."""
+    model = taught(order="frequency")
+    others = np.arange(100, 600)
+    model.observe(Events.of(np.zeros(500), others, 10 * HOUR + others))
+    assert ranking(model, Queries.now(np.array([0]), 1000 * HOUR))[0] == 1
+
+
+def test_a_blend_puts_a_craze_before_what_was_had_once() -> None:
+    craze = Events.of(np.arange(100, 150), np.full(50, 6), 50 * HOUR + np.arange(50))
+    ranked = {}
+    for order in ("frequency", "blend"):
+        model = taught(order=order)
+        model.observe(craze)
+        ranked[order] = ranking(model, Queries.now(np.array([0]), 100 * HOUR))
+    assert ranked["frequency"] == [1, 2, 3, 6, 5]
+    assert ranked["blend"][0] == 6
+    assert ranked["blend"].index(1) < ranked["blend"].index(3)
+
+
+def naive_ranking(events: Events, user: int, time: float, pending: list[int], order: str) -> list[int]:
+    """The same from the whole log, one event at a time."""
+    popular, count, last, when = Counter[int](), Counter[int](), dict[int, int](), dict[int, float]()
+    for i, (u, item, t) in enumerate(zip(events.users, events.items, events.times, strict=True)):
+        popular[int(item)] += 0.5 ** ((len(events) - 1 - i) / 50)
+        if u == user:
+            count[int(item)], last[int(item)], when[int(item)] = count[int(item)] + 1, i, float(t)
+    for i, item in enumerate(pending):
+        count[item], last[item], when[item] = count[item] + 1, len(events) + i, time
+
+    def key(item: int) -> tuple[float, float, float]:
+        if item not in count:
+            return 1, 0, popular[item]
+        if order == "recency":
+            return 2, last[item], 0
+        return (0, 0, 0) if time // 60 - when[item] // 60 < 30 else (2, count[item], popular[item])
+
+    return sorted(sorted(popular), key=key, reverse=True)
+
+
+@pytest.mark.parametrize("order", ["recency", "frequency"])
+def test_it_equals_a_naive_loop(order: Any) -> None:
+    generator = np.random.default_rng(1)
+    events = Events.of(generator.integers(0, 6, 400), generator.integers(0, 25, 400), np.arange(400) * 700.0)
+    model = Repeat(RepeatSettings(order=order, half_life=50))
+    for block in events.blocks(37):
+        model.observe(block)
+    candidates = np.unique(events.items)
+    for user in range(7):
+        pending = generator.integers(0, 25, user).tolist()
+        asked = Queries(np.array([user], dtype=np.int32), np.array([400 * 700.0]), Pending.of([pending]))
+        naive = naive_ranking(events, user, 400 * 700.0, pending, order)
+        scores = dict(zip(candidates.tolist(), model.score(asked, candidates)[0].tolist(), strict=True))
+        assert [scores[item] for item in naive] == sorted(scores.values(), reverse=True)
 
 
 @pytest.mark.realdata

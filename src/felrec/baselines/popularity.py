@@ -11,7 +11,17 @@ from torch import Tensor
 from felrec.config import DecayedPopularitySettings, PopularitySettings
 from felrec.data.decay import HALF_LIVES, DecayedCounts
 from felrec.data.events import Events, Rows
-from felrec.recommender import EVERYTHING, Change, Queries, Recommender, Tensors, Weightless, as_arrays, as_tensors
+from felrec.recommender import (
+    EVERYTHING,
+    Change,
+    Queries,
+    Recommender,
+    Remains,
+    Tensors,
+    Weightless,
+    as_arrays,
+    as_tensors,
+)
 
 
 class Popularity(Weightless):
@@ -44,6 +54,10 @@ class Popularity(Weightless):
     def accept(self, change: Change) -> None:
         """Write them."""
         self.counts.accept(as_arrays(change))
+
+    def forget(self, user: int, remains: Remains) -> Change:
+        """The counts of the items that the user had, without them."""
+        return as_tensors(self.counts.forget(remains.items, remains.taken, remains.left))
 
     def reset(self) -> None:
         """Forget all counts."""

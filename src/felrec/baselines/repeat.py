@@ -3,95 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from felrec.config import RepeatSettings
-from felrec.data.decay import HALF_LIVES, DecayedCounts
+from felrec.config import RepeatOrder, RepeatSettings
+from felrec.data.decay import DecayedCounts
 from felrec.data.events import Events, Rows, Times
-from felrec.data.histories import Histories, Pending
-from felrec.recommender import EVERYTHING, Change, Queries, Recommender, Tensors, Weightless, as_arrays, as_tensors
+from felrec.data.pairs import Pairs, spread
+from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless
+
+_HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone: own items decide more
+_BLEND = 100.0  # an item that makes up about one per cent of what is taken now weighs as much as having had it once
+
+
+class Own(NamedTuple):
+    """What the users of some queries had, one entry per query and item."""
+
+    asked: NDArray[np.int64]  # (M,) which query
+    items: Rows  # (M,)
+    taken: NDArray[np.int64]  # (M,) how often
+    last: NDArray[np.int64]  # (M,) number of the last such event in the log
+    minute: NDArray[np.int64]  # (M,) when that was, since 1970
 
 
 class Repeat(Weightless):
     """Own items by recency, or by how often they were taken with those of the last `pause` minutes put last.
 
-    The rest of the catalogue follows by decayed popularity. Own items are those of the last `history_length` events.
+    The rest of the catalogue follows by decayed popularity. With `blend` it does not only follow: what very many take
+    now comes before what the user had once.
+
+    >>> repeat = Repeat(RepeatSettings(order="frequency"))
+    >>> repeat.observe(Events.of([0, 0, 0, 1, 2], [7, 7, 3, 5, 5], [0, 60, 120, 180, 240]))
+    >>> repeat.score(Queries.now(np.array([0]), 9999), np.array([3, 5, 7], dtype=np.int32)).argsort(descending=True)
+    tensor([[2, 0, 1]])
     """
 
     represents = EVERYTHING
 
     def __init__(self, settings: RepeatSettings | None = None) -> None:
         self.settings = settings or RepeatSettings()
+        self.half_life = self.settings.half_life or _HALF_LIVES[1]
         self.reset()
 
     def reset(self) -> None:
         """Forget all events."""
-        self.counts = DecayedCounts(self.settings.half_life or HALF_LIVES[2])
-        self.items = Histories(self.settings.history_length)
-        self.minutes = Histories(self.settings.history_length)  # since 1970, beside the items
+        self.counts = DecayedCounts(self.half_life)
+        self.pairs = Pairs(count=np.int32, last=np.int64, minute=np.int32)  # of users and the items they took
 
     def observe(self, block: Events) -> None:
         """Count, and remember who took what when."""
-        self.accept(self.foresee(block))
-
-    def foresee(self, block: Events) -> Change:
-        """The counts of the items and the histories of the users of the block."""
-        users, items = Pending.of_owners(block.users, block.items)
-        _, minutes = Pending.of_owners(block.users, _minutes(block.times))
-        return {
-            **as_tensors(self.counts.foresee(block.items), "counts."),
-            **as_tensors(self.items.foresee(users, items), "items."),
-            **as_tensors(self.minutes.foresee(users, minutes), "minutes."),
-        }
-
-    def accept(self, change: Change) -> None:
-        """Write them."""
-        for name, part in self._parts().items():
-            part.accept(as_arrays(change, f"{name}."))
+        rows = self.pairs.add(block.users, block.items)
+        np.add.at(self.pairs["count"], rows, 1)
+        # In time order, so that of several events of a pair the newest is written last.
+        self.pairs["last"][rows] = self.counts.events + np.arange(len(block))
+        self.pairs["minute"][rows] = _minutes(block.times)
+        self.counts.add(block.items)
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """Popularity within [0, 1), own items above it, what was just taken below it."""
-        popular = torch.from_numpy(_below_one(self.counts.of(candidates)))
-        scores = popular.expand(len(queries), -1).clone()
-        column = np.full(int(candidates.max(initial=0)) + 1, -1, dtype=np.int64)
+        """Own items above popularity, what was just taken below it."""
+        popular = self._popular(candidates)
+        scores = torch.from_numpy(popular).expand(len(queries), -1).clone()
+        own = self._own(queries)
+        column = np.full(int(max(candidates.max(initial=0), own.items.max(initial=0))) + 1, -1, dtype=np.int64)
         column[candidates] = np.arange(len(candidates))
-        rows, mask = self.items.recent(queries.users, queries.pending)  # (B, N)
-        own = self._own_scores(rows, mask, queries)
-        at = np.where(mask & (rows < len(column)), column[np.where(rows < len(column), rows, 0)], -1)
-        query, place = np.nonzero(at >= 0)
-        # Ascending, so that of an item's several places the best is written last.
-        order = np.argsort(own[query, place], kind="stable")
-        query, place = query[order], place[order]
-        scores[torch.from_numpy(query), torch.from_numpy(at[query, place])] = torch.from_numpy(own[query, place])
+        at = column[own.items]
+        asked = torch.from_numpy(own.asked[at >= 0])
+        scores[asked, torch.from_numpy(at[at >= 0])] = torch.from_numpy(self._own_scores(own, queries)[at >= 0])
         return scores
 
-    def _own_scores(self, rows: Rows, mask: NDArray[np.bool_], queries: Queries) -> NDArray[np.float64]:
-        """One value (B, N) per entry of each history: above 1 for an own item, -1 for what was just taken."""
-        if self.settings.order != "frequency":
-            return np.broadcast_to(1 + np.arange(rows.shape[1], dtype=np.float64), rows.shape)  # the newest is last
-        just_now = np.full(len(queries.pending.values), np.iinfo(np.int32).max, dtype=np.int32)
-        pending = Pending(just_now, queries.pending.starts, queries.pending.stops)  # of this block: taken just now
-        minutes, _ = self.minutes.recent(queries.users, pending)
-        recent = mask & (minutes > (_minutes(queries.times) - self.settings.pause)[:, None]) & (self.settings.pause > 0)
-        same = (rows[:, :, None] == rows[:, None, :]) & mask[:, None, :]  # (B, N, N)
-        paused = (same & recent[:, None, :]).any(axis=2)
-        popular = _below_one(self.counts.of(rows.ravel())).reshape(rows.shape)  # decides among equally frequent ones
-        return np.where(paused, -1.0, 1 + same.sum(axis=2) + popular)
+    def _popular(self, items: Rows) -> NDArray[np.float64]:
+        """The popularity of items: below 1, so that all own items come first, unless the two are to be blended."""
+        counts = self.counts.of(items)
+        if self.settings.order == "blend":
+            return counts * (_BLEND / self.half_life)
+        return 1 - 1 / (1 + np.maximum(counts, 0)) + np.where(counts < 0, counts, 0)  # -inf stays -inf
+
+    def _own(self, queries: Queries) -> Own:
+        """What was observed, and on top of it what is pending: later than all that, and at the time of the query."""
+        asked, items, rows = self.pairs.of(queries.users)
+        stored = Own(asked, items, *(self.pairs[name][rows].astype(np.int64) for name in ("count", "last", "minute")))
+        return stored if not len(queries.pending.values) else _with_pending(stored, queries, self.counts.events)
+
+    def _own_scores(self, own: Own, queries: Queries) -> NDArray[np.float64]:
+        """One score (M,) per entry: at least 1 for an own item, -1 for what was just taken."""
+        if self.settings.order not in ("frequency", "blend"):
+            return 1 + own.last.astype(np.float64)
+        paused = own.minute > _minutes(queries.times)[own.asked] - self.settings.pause
+        popular = np.maximum(self._popular(own.items), 0)  # decides among equally frequent ones
+        return np.where(paused & (self.settings.pause > 0), -1.0, own.taken + popular)
 
     def choices(self) -> Iterator[tuple[dict[str, Any], Recommender]]:
-        """Both orders, each with every half-life, unless one of the two was given."""
-        for order in ("recency", "frequency") if self.settings.order is None else (self.settings.order,):
-            for half_life in HALF_LIVES if self.settings.half_life is None else (self.settings.half_life,):
+        """Every order with every half-life, unless one of the two was given."""
+        for order in get_args(RepeatOrder) if self.settings.order is None else (self.settings.order,):
+            for half_life in _HALF_LIVES if self.settings.half_life is None else (self.settings.half_life,):
                 settings = self.settings.model_copy(update={"order": order, "half_life": float(half_life)})
                 yield settings.model_dump(), Repeat(settings)
 
     def state(self) -> Tensors:
-        """Counts and histories."""
+        """Counts and pairs."""
         return {
             f"{name}.{key}": torch.from_numpy(values)
             for name, part in self._parts().items()
@@ -104,13 +117,21 @@ class Repeat(Weightless):
             own = {key.removeprefix(f"{name}."): t.numpy() for key, t in state.items() if key.startswith(f"{name}.")}
             part.load_state(own)
 
-    def _parts(self) -> dict[str, DecayedCounts | Histories]:
-        return {"counts": self.counts, "items": self.items, "minutes": self.minutes}
+    def _parts(self) -> dict[str, DecayedCounts | Pairs]:
+        return {"counts": self.counts, "pairs": self.pairs}
 
 
-def _below_one(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1 - 1 / (1 + np.maximum(counts, 0)) + np.where(counts < 0, counts, 0)  # -inf stays -inf
+def _with_pending(stored: Own, queries: Queries, events: int) -> Own:
+    """Add the user's own events of the block: one entry per query and item again."""
+    at, asked = spread(queries.pending.starts, queries.pending.stops)
+    waiting = asked << 32 | queries.pending.values[at]
+    keys, entry = np.unique(np.concatenate([stored.asked << 32 | stored.items, waiting]), return_inverse=True)
+    taken, last, minute = (np.zeros(len(keys), dtype=np.int64) for _ in range(3))
+    np.add.at(taken, entry, np.concatenate([stored.taken, np.ones_like(at)]))
+    np.maximum.at(last, entry, np.concatenate([stored.last, events + at]))
+    np.maximum.at(minute, entry, np.concatenate([stored.minute, _minutes(queries.times)[asked]]))
+    return Own(keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), taken, last, minute)
 
 
-def _minutes(times: Times) -> Rows:
-    return (times // 60).astype(np.int32)
+def _minutes(times: Times) -> NDArray[np.int64]:
+    return (times // 60).astype(np.int64)

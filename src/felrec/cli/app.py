@@ -10,7 +10,23 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command
 
-from felrec.cli import compare, datasets, demo, evaluate, inspect, models, recommend, train
+from felrec.cli import (
+    backup,
+    compare,
+    datasets,
+    demo,
+    evaluate,
+    import_log,
+    inspect,
+    keys,
+    models,
+    recommend,
+    replay,
+    reproduce,
+    serve,
+    train,
+    verify,
+)
 from felrec.errors import FelrecError
 from felrec.version import __version__
 
@@ -27,7 +43,14 @@ app.command("inspect")(inspect.inspect_log)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("recommend")(recommend.recommend)
+app.command("serve")(serve.serve)
+app.command("import")(import_log.import_log)
+app.command("replay")(replay.replay)
+app.command("backup")(backup.backup)
+app.command("verify")(verify.verify)
+app.add_typer(keys.app, name="keys")
 app.command("demo")(demo.demo)
 
 

@@ -55,11 +55,11 @@ def settings_of(
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
-    """Answer Ctrl-C with the command that goes on from there."""
+def resumable(option: str = " --resume") -> Iterator[None]:
+    """Answer Ctrl-C with the command that goes on from there, by that option if it needs one."""
     try:
         yield
     except KeyboardInterrupt:
         arguments = [argument for argument in sys.argv[1:] if argument != "--resume"]
-        print(f"\ninterrupted; continue with felrec {shlex.join(arguments)} --resume", file=sys.stderr)
+        print(f"\ninterrupted; continue with felrec {shlex.join(arguments)}{option}", file=sys.stderr)
         raise typer.Exit(130) from None

@@ -66,15 +66,17 @@ class InTime:
         if not 0 <= step < len(self):
             raise IndexError(step)
         events = self.events[self.bounds[step] : self.bounds[step + 1]]
-        return TimeBatch(events, self._trained(len(events), step))
+        return TimeBatch(events, trained_events(len(events), self.share, (*self.seed, step)))
 
-    def _trained(self, events: int, step: int) -> NDArray[np.bool_] | None:
-        if self.share == 1:
-            return None
-        count = min(events, max(2, round(self.share * events)))  # batch statistics need two
-        trained = np.zeros(events, dtype=bool)
-        trained[np.random.default_rng((*self.seed, step)).choice(events, count, replace=False)] = True
-        return trained
+
+def trained_events(events: int, share: float, seed: tuple[int, ...]) -> NDArray[np.bool_] | None:
+    """Which events of a batch to learn from, a random `share` of them; None is all."""
+    if share == 1:
+        return None
+    count = min(events, max(2, round(share * events)))  # batch statistics need two
+    trained = np.zeros(events, dtype=bool)
+    trained[np.random.default_rng(seed).choice(events, count, replace=False)] = True
+    return trained
 
 
 def batch_bounds(events: int, batch_size: int) -> list[int]:

@@ -55,6 +55,17 @@ class DecayedCounts:
         self.mass[items], self.last[items] = mass, last
         self.events = int(np.array(change["events"][1], dtype=np.int64)[0])
 
+    def forget(self, items: Rows, taken: NDArray[np.int64], left: NDArray[np.int64]) -> RowChange:
+        """The counts of distinct items once some of their events are taken away, whichever these were.
+
+        Exact where nothing fades. Else an item keeps as large a part of its count as of its events.
+        """
+        mass = left.astype(np.float64)
+        if self.half_life is not None:
+            mass *= self.mass[items] / (taken + left)
+        last, whole = np.where(left > 0, self.last[items], 0), np.zeros(1, dtype=np.int32)
+        return {"mass": (items, mass), "last": (items, last), "events": (whole, np.array([self.events]))}
+
     def of(self, items: Rows) -> NDArray[np.float64]:
         """The counts of `items`; -inf for one that never came, and for row -1, nobody."""
         known = (items >= 0) & (items < len(self.mass))
@@ -65,8 +76,9 @@ class DecayedCounts:
         return counts
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """A copy of the counts."""
-        return {"mass": self.mass.copy(), "last": self.last.copy(), "events": np.array([self.events])}
+        """A copy of the counts, up to the last item that has one."""
+        rows = int(np.flatnonzero(self.last).max(initial=-1)) + 1
+        return {"mass": self.mass[:rows].copy(), "last": self.last[:rows].copy(), "events": np.array([self.events])}
 
     def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
         """Put back what `state` returned."""

@@ -38,7 +38,7 @@ class Events:
     def __len__(self) -> int:
         return len(self.users)
 
-    def __getitem__(self, window: slice) -> Events:
+    def __getitem__(self, window: slice | NDArray[np.integer]) -> Events:
         return Events(self.users[window], self.items[window], self.times[window])
 
     def blocks(self, size: int) -> Iterator[Events]:

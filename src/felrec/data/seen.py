@@ -7,8 +7,30 @@ from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows
 
+PAIR = np.dtype([("user", "<i4"), ("item", "<i4"), ("events", "<i4"), ("time", "<f8")])
+"""A user and an item they had, how often, and when last; the time is NaN where it is not known."""
+
+PairRecords = NDArray[np.void]  # of dtype PAIR, the pair whose last event is the newest comes last
+
 _COMPACT_SHARE = 0.1  # of the sorted pairs, so that the cost of sorting again stays in proportion
 _COMPACT_LEAST = 1_000
+
+
+def pair_records(events: Events) -> PairRecords:
+    """One record for each distinct pair of a log.
+
+    >>> pair_records(Events.of([1, 0, 1], [5, 5, 5], [0, 1, 2])).tolist()
+    [(0, 5, 1, 1.0), (1, 5, 2, 2.0)]
+    """
+    keys = events.users.astype(np.int64) << 32 | events.items
+    _, from_the_end, counts = np.unique(keys[::-1], return_index=True, return_counts=True)
+    last = len(keys) - 1 - from_the_end
+    order = np.argsort(last)
+    last = last[order]
+    records = np.empty(len(last), dtype=PAIR)
+    records["user"], records["item"], records["time"] = events.users[last], events.items[last], events.times[last]
+    records["events"] = counts[order]
+    return records
 
 
 class SeenPairs:
@@ -30,6 +52,12 @@ class SeenPairs:
         """From a log in any order."""
         pairs = np.unique(events.users.astype(np.int64) << 32 | events.items)
         return cls((pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32))
+
+    @classmethod
+    def of_records(cls, records: PairRecords) -> SeenPairs:
+        """From records in any order."""
+        order = np.argsort(records["user"], kind="stable")
+        return cls(records["user"][order], records["item"][order])
 
     def add(self, events: Events) -> None:
         """Take in further events."""

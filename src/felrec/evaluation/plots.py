@@ -33,7 +33,7 @@ def require_matplotlib() -> None:
 
 def plot_partitions(reports: Sequence[Report], path: Path) -> None:
     """Bars of hr@10 and of the normalised rank by partition, one colour a model."""
-    figure, (left, right) = _figure(11, 4.2, columns=2)
+    figure, (left, right) = new_figure(11, 4.2, columns=2)
     for axes, metric, title in (
         (left, "hr@10", "hr@10: target among the first ten (higher is better)"),
         (right, "rank", "rank, normalised (lower is better)"),
@@ -47,12 +47,12 @@ def plot_partitions(reports: Sequence[Report], path: Path) -> None:
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(reports)), frameon=False)
     figure.suptitle(_protocol_title(reports), fontsize=11, x=0.01, ha="left")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_item_age(reports: Sequence[Report], path: Path) -> None:
     """Average normalised rank of the target against the number of events it had before (0, 1, 2–3, 4–7, …)."""
-    figure, (top, bottom) = _figure(7.5, 5.2, rows=2, height_ratios=(3, 1))
+    figure, (top, bottom) = new_figure(7.5, 5.2, rows=2, height_ratios=(3, 1))
     bins = age_bins(reports[0].results.item_events)
     last = int(bins.max(initial=0))
     for place, report in enumerate(reports):
@@ -73,7 +73,7 @@ def plot_item_age(reports: Sequence[Report], path: Path) -> None:
     bottom.set_xticks(range(last + 1), [age_label(place) for place in range(last + 1)], fontsize=8)
     bottom.set_xlabel("events of the item before this one")
     figure.suptitle(_protocol_title(reports), fontsize=11, x=0.01, ha="left")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_training(manifest: dict[str, Any], path: Path) -> None:
@@ -81,7 +81,7 @@ def plot_training(manifest: dict[str, Any], path: Path) -> None:
     epochs = manifest.get("epochs", [])
     if not epochs:
         raise ConfigError(f"{manifest.get('model', 'this run')} has no epochs to plot; plot a model that is trained")
-    figure, (top, bottom) = _figure(7.5, 5.2, rows=2)
+    figure, (top, bottom) = new_figure(7.5, 5.2, rows=2)
     numbers = [record["epoch"] for record in epochs]
     for axes, key, label, place in ((top, "loss", "training loss", 0), (bottom, "rank", "validation rank", 5)):
         values = [record[key] for record in epochs]
@@ -94,7 +94,7 @@ def plot_training(manifest: dict[str, Any], path: Path) -> None:
     bottom.legend(frameon=False)
     bottom.set_xlabel("epoch")
     figure.suptitle(f"Training of {manifest['model']}", fontsize=11, x=0.01, ha="left")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def age_bins(ages: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -118,7 +118,8 @@ def age_label(place: int) -> str:
     return f"{low}–{high}" if high < 1000 else f"{low / 1000:.0f}k–"
 
 
-def _figure(width: float, height: float, *, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
+def new_figure(width: float, height: float, *, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
+    """A figure and its axes, in the style of all plots."""
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -157,6 +158,7 @@ def _protocol_title(reports: Sequence[Report]) -> str:
     return "Published protocol: leaks, do not compare with online" if leaks else "Test events, protocol online"
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure, as PNG or SVG by the ending of the path; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

@@ -1,4 +1,4 @@
-"""The Transformer block that FELRec's encoder stacks (post-norm, as in the paper)."""
+"""The Transformer block that FELRec's encoder and SASRec stack (post-norm, as in the paper)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from felrec.model.dropout import Masks, add_dropped, relu_dropped
 
 
 class SelfAttention(nn.Module):
-    """Bidirectional multi-head attention; projections have no bias."""
+    """Multi-head attention, bidirectional or from each position to itself and earlier ones; no bias."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, causal: bool = False) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.causal = heads, causal
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)
         self.output = nn.Linear(width, width, bias=False)
 
@@ -23,7 +23,7 @@ class SelfAttention(nn.Module):
         packed = self.query_key_value(x).view(B, N, 3, self.heads, D // self.heads)
         query, key, value = packed.permute(2, 0, 3, 1, 4)  # each (B, H, N, D/H)
         allowed = None if mask is None else mask[:, None, None, :]  # broadcast: never N × N per sequence
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, is_causal=self.causal)
         output: Tensor = self.output(mixed.transpose(1, 2).reshape(B, N, D))
         return output
 
@@ -31,9 +31,9 @@ class SelfAttention(nn.Module):
 class TransformerBlock(nn.Module):
     """Attention and a feed-forward layer, each with dropout, a residual and LayerNorm after it."""
 
-    def __init__(self, width: int, heads: int, feed_forward: int) -> None:
+    def __init__(self, width: int, heads: int, feed_forward: int, causal: bool = False) -> None:
         super().__init__()
-        self.attention = SelfAttention(width, heads)
+        self.attention = SelfAttention(width, heads, causal)
         self.attention_norm = nn.LayerNorm(width)
         self.expand = nn.Linear(width, feed_forward)
         self.contract = nn.Linear(feed_forward, width)

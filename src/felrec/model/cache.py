@@ -22,6 +22,7 @@ class Cache:
     def __init__(self, width: int, device: torch.device | str = "cpu") -> None:
         self.width = width
         self._table = torch.zeros(1, width, device=device)  # table row r + 1 is cache row r
+        self._lengths = torch.zeros(1, device=device)  # of the vectors; a cosine with everything needs them all
         self._rows = 0
 
     def __len__(self) -> int:
@@ -35,10 +36,17 @@ class Cache:
 
     def read(self, rows: NDArray[np.integer]) -> Tensor:
         """Vectors (…, D) of `rows` (…); a contiguous run is a view, which makes whole catalogues free."""
-        if rows.ndim == 1 and len(rows) and rows[0] >= 0 and _is_run(rows) and rows[-1] < self._rows:
+        if rows.ndim == 1 and _is_run(rows) and rows[-1] < self._rows:
             return self._table[int(rows[0]) + 1 : int(rows[-1]) + 2]
         index = np.where(rows < self._rows, rows, -1) + 1
         return self._table[torch.from_numpy(index).to(self.device)]
+
+    def lengths(self, rows: NDArray[np.integer]) -> Tensor:
+        """Lengths (B,) of the vectors of `rows` (B,); 0 for those never written."""
+        if _is_run(rows) and rows[-1] < self._rows:
+            return self._lengths[int(rows[0]) + 1 : int(rows[-1]) + 2]
+        index = np.where(rows < self._rows, rows, -1) + 1
+        return self._lengths[torch.from_numpy(index).to(self.device)]
 
     def write(self, rows: NDArray[np.integer], vectors: Tensor) -> None:
         """Overwrite rows (B,) with vectors (B, D). Of duplicate rows the last one, the latest event, wins."""
@@ -47,20 +55,23 @@ class Cache:
         self.grow(int(rows.max()) + 1)
         latest = last_occurrence(rows)
         index = torch.from_numpy(rows[latest].astype(np.int64) + 1).to(self.device)
-        kept = vectors.detach()[torch.from_numpy(latest).to(vectors.device)]
-        self._table[index] = kept.to(self._table.dtype)
+        kept = vectors.detach()[torch.from_numpy(latest).to(vectors.device)].to(self._table.dtype)
+        self._table[index] = kept
+        self._lengths[index] = kept.norm(dim=1)
 
     def grow(self, rows: int) -> None:
         """Make room for rows below `rows`, by doubling so that growth stays cheap."""
         if rows + 1 > len(self._table):
             table = torch.zeros(max(rows + 1, 2 * len(self._table)), self.width, device=self.device)
-            table[: len(self._table)] = self._table
-            self._table = table
+            lengths = torch.zeros(len(table), device=self.device)
+            table[: len(self._table)], lengths[: len(self._table)] = self._table, self._lengths
+            self._table, self._lengths = table, lengths
         self._rows = max(self._rows, rows)
 
     def clear(self) -> None:
         """Forget everything."""
         self._table = torch.zeros(1, self.width, device=self.device)
+        self._lengths = torch.zeros(1, device=self.device)
         self._rows = 0
 
     def snapshot(self) -> Tensor:
@@ -71,11 +82,12 @@ class Cache:
         """Put back what `snapshot` returned."""
         empty_row = torch.zeros(1, self.width, device=self.device)
         self._table = torch.cat([empty_row, snapshot.to(self.device)])
+        self._lengths = self._table.norm(dim=1)
         self._rows = len(snapshot)
 
     def to(self, device: torch.device | str) -> Cache:
         """Move the vectors to a device."""
-        self._table = self._table.to(device)
+        self._table, self._lengths = self._table.to(device), self._lengths.to(device)
         return self
 
 
@@ -90,4 +102,7 @@ def last_occurrence(rows: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def _is_run(rows: NDArray[np.integer]) -> bool:
-    return int(rows[-1]) - int(rows[0]) + 1 == len(rows) and bool((np.diff(rows) == 1).all())
+    """Whether rows are consecutive, and there are any but nobody."""
+    if not len(rows) or rows[0] < 0 or int(rows[-1]) - int(rows[0]) + 1 != len(rows):
+        return False
+    return bool((rows[1:] - rows[:-1] == 1).all())

@@ -255,14 +255,15 @@ class FELRec(nn.Module):
 
     def _match(self, users: Tensor, candidates: Rows, rows: Rows) -> Tensor:
         """Scores (B, C) of user vectors (B, D) and cached items; -inf for an item never observed."""
-        items = self.item_cache.read(candidates)
-        unseen = ~items.any(dim=1)
+        items, lengths = self.item_cache.read(candidates), self.item_cache.lengths(candidates)
+        unseen = lengths == 0
         if self.settings.score_from == "projections":
             users, items = self.objective.project_users(users), self.objective.project_items(items)
+            lengths = items.norm(dim=1)
         users = F.normalize(users, dim=1)
         if self.settings.neighbours:
             users = self._neighbourhood(users, rows)
-        scores = users @ F.normalize(items, dim=1).T
+        scores = (users @ items.T).div_(lengths.clamp(min=1e-12))
         return scores.masked_fill_(unseen, -torch.inf) if bool(unseen.any()) else scores
 
     def _neighbourhood(self, users: Tensor, rows: Rows) -> Tensor:
@@ -288,9 +289,11 @@ class FELRec(nn.Module):
     def _inference(self) -> Iterator[None]:
         """No gradients and no dropout, whatever mode training is in."""
         was_training = self.training
-        self.eval()
+        if was_training:
+            self.eval()
         try:
             with torch.no_grad():
                 yield
         finally:
-            self.train(was_training)
+            if was_training:
+                self.train()

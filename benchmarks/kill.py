@@ -1,0 +1,181 @@
+"""Kill a writing engine again and again: `python benchmarks/kill.py --rounds 100`.
+
+A child process takes submissions in from three threads and tells through a pipe what it sends and what is acknowledged.
+The parent kills it with SIGKILL at a random moment and looks at the file. The next child first sends again, with the
+same idempotency keys, what was not acknowledged. After every round:
+
+* no acknowledged event is missing, none is there twice, no submission is there in part;
+* the store verifies;
+* an engine that opens the file has, byte for byte, the state of an offline replay of the journal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from felrec import load, split_log, synthetic_log, train
+from felrec.data.events import Events
+from felrec.fitted import FittedModel
+from felrec.recommender import Recommender
+from felrec.service.engine import Engine
+from felrec.service.records import IdempotencyKey, NewEvent
+from felrec.service.replica import Replica
+from felrec.store.sqlite import SqliteStore
+
+TINY = {"epochs": 1, "width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "history_length": 16, "queue_size": 64}
+SIZES = (1, 1, 1, 5, 40, 100, 700, 2_500)  # events of a submission: single ones, posts, and some that are cut into blocks
+START = 1_500_000_000  # the time of event 0; each event has its own second, by which it is found again
+
+
+@dataclass
+class Sent:
+    """Submissions by key: number of their first event, and how many; and which were acknowledged."""
+
+    submissions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    acknowledged: set[str] = field(default_factory=set)
+
+    def unanswered(self) -> dict[str, tuple[int, int]]:
+        """What has to be sent again."""
+        return {key: what for key, what in self.submissions.items() if key not in self.acknowledged}
+
+    def hear(self, line: str) -> None:
+        """A line of the child."""
+        word, key, *numbers = line.split()
+        if word == "sent":
+            self.submissions[key] = (int(numbers[0]), int(numbers[1]))
+        else:
+            self.acknowledged.add(key)
+
+
+def events_of(first: int, count: int) -> list[NewEvent]:
+    """The same events for the same numbers."""
+    rng = random.Random(first)
+    return [NewEvent(f"u{rng.randrange(3_000)}", f"i{rng.randrange(1_000)}", START + first + n) for n in range(count)]
+
+
+def child(store: Path, model: FittedModel, again: dict[str, tuple[int, int]], first: int, name: str, pipe: int) -> None:
+    """Send until killed."""
+    engine = Engine.open(SqliteStore(store), model)
+    lock, numbers = threading.Lock(), iter(range(first, sys.maxsize))
+
+    def say(line: str) -> None:
+        os.write(pipe, (line + "\n").encode())  # at once, and whole: short writes to a pipe are atomic
+
+    def send(key: str, begin: int, count: int) -> None:
+        say(f"sent {key} {begin} {count}")
+        engine.submit(events_of(begin, count), IdempotencyKey(key, key.encode())).result()
+        say(f"done {key}")
+
+    def work(thread: int) -> None:
+        rng = random.Random(f"{name} {thread}")
+        for n in range(sys.maxsize):
+            with lock:
+                count = rng.choice(SIZES)
+                begin = [next(numbers) for _ in range(count)][0]
+            send(f"{name}-{thread}-{n}", begin, count)
+
+    for key, what in again.items():
+        send(key, *what)
+    for thread in range(3):
+        threading.Thread(target=work, args=(thread,), daemon=True).start()
+    time.sleep(60)  # the parent kills it long before
+
+
+def one_round(store: Path, run: Path, sent: Sent, number: int, rng: random.Random) -> None:
+    """Start a child, kill it, keep what it said."""
+    first = max((begin + count for begin, count in sent.submissions.values()), default=0)
+    model = load(run)  # before the fork: a child must not use what has threads of its own
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            child(store, model, sent.unanswered(), first, f"r{number}", writing)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)
+    os.close(writing)
+    killer = threading.Timer(rng.uniform(0.05, 1.5), os.kill, (process, signal.SIGKILL))
+    with os.fdopen(reading) as lines:
+        for line in lines:
+            sent.hear(line)
+            if not killer.is_alive() and not killer.finished.is_set():
+                killer.start()  # from the first word on: opening the store is part of it, importing is not
+    killer.cancel()
+    _, status = os.waitpid(process, 0)
+    assert os.WIFSIGNALED(status), "the child was not killed but failed"
+
+
+def check(store: Path, run: Path, sent: Sent) -> int:
+    """Look at the file; returns the number of events there."""
+    with SqliteStore(store, "write") as opened:
+        assert (findings := opened.verify()) == [], findings
+        contents = opened.load()
+    numbers = (contents.events["time"] - START).astype(np.int64)
+    there = set(numbers.tolist())
+    assert len(there) == len(numbers), "an event was taken in twice"
+    for key, (begin, count) in sent.submissions.items():
+        found = sum(number in there for number in range(begin, begin + count))
+        assert found in (0, count), f"{key} is there in part: {found} of {count}"
+        assert found or key not in sent.acknowledged, f"{key} was acknowledged and is lost"
+    online = Replica(load(run), contents)
+    online.catch_up(contents.block_records[contents.applied :], contents.applied)  # as an engine does when it opens
+    offline = load(run).recommender
+    times = np.maximum.accumulate(np.maximum(contents.events["time"], contents.clock))
+    for begin, end in zip(contents.blocks[:-1], contents.blocks[1:], strict=True):
+        window = slice(int(begin), int(end))
+        offline.observe(Events.of(contents.events["user"][window], contents.events["item"][window], times[window]))
+    assert digest(online.recommender) == digest(offline), "the state differs from an offline replay"
+    return len(numbers)
+
+
+def digest(recommender: Recommender) -> str:
+    """Of every byte of a state."""
+    state = sorted(recommender.state().items())
+    return hashlib.sha256(b"".join(name.encode() + tensor.numpy().tobytes() for name, tensor in state)).hexdigest()
+
+
+def rounds(folder: Path, count: int, seed: int) -> Iterator[tuple[Sent, int]]:
+    """Kill and look, round by round."""
+    log = synthetic_log(2_000, n_users=80, n_items=60, seed=1).log
+    train(split_log(log), "felrec-q", folder / "run", TINY)
+    rng, sent, store = random.Random(seed), Sent(), folder / "store.sqlite"
+    for number in range(count):
+        one_round(store, folder / "run", sent, number, rng)
+        yield sent, check(store, folder / "run", sent)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    began, again = time.time(), 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (sent, events) in enumerate(rounds(Path(folder), asked.rounds, asked.seed), start=1):
+            again += len(sent.unanswered())
+            if number % 10 == 0 or number == asked.rounds:
+                print(
+                    f"{number} kills: {len(sent.submissions):,} submissions, {len(sent.acknowledged):,} acknowledged,"
+                    f" {again:,} cut off and sent again, {events:,} events; nothing lost, nothing twice, all states equal"
+                )
+    print(f"{time.time() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""The online service under load: durable events, recommendations, both at once, a first event, 1M items, overload.
+
+    python benchmarks/service.py [--only PART ...] [--minutes 5] [--seconds 30] [--work DIR] [--plot FILE] [--quick]
+
+`felrec serve` runs in a process of its own; the load comes from this one over loopback, and uses some of the same
+cores. The catalogue has 50,000 items and 100,000 users, made up and written into the store directly (service_world.py).
+Users and items of events are drawn evenly, the worst case: hardly any two events of a micro-batch share an encoding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from machine import describe
+from service_load import Connection, Result, Server, ask_json, closed_loop, get, open_loop, post, serving, watch
+from service_plot import draw
+from service_world import PAPER, QUICK, SMALL, World, contents, fill, make_run
+
+from felrec import runs
+from felrec.service.engine import Engine
+from felrec.service.limits import Limits
+from felrec.store.sqlite import SqliteStore
+
+POST = 100  # events of a post
+CONNECTIONS = 4
+NORMAL = 0.1  # seconds within which a post is answered when all is well
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    measured: str
+    goal: str
+    reached: bool | None
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Bench:
+    """Where things are, how large they are, and what the plot will show."""
+
+    work: Path
+    quick: bool
+    minutes: float
+    seconds: float  # how long a load lasts
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+    curves: dict[str, Any] = field(default_factory=dict)
+
+    def world(self, history: int) -> World:
+        """Users and items."""
+        return World(1_000, 500, history) if self.quick else World(100_000, 50_000, history)
+
+    def store(self, name: str, settings: dict[str, Any], history: int) -> tuple[Path, Path, World]:
+        """A run, a fresh copy of its filled store, and what is in it."""
+        sizes = {**settings, **QUICK} if self.quick else settings
+        run, full, world = self.work / f"run-{name}", self.work / f"full-{name}-{history}", self.world(history)
+        make_run(run, sizes)
+        if not full.exists():
+            print(f"filling a store: {world}", flush=True)
+            fill(full, run, world)
+        path = self.work / "store.sqlite"
+        for old in self.work.glob("store.sqlite*"):
+            old.unlink()
+        shutil.copyfile(full, path)
+        return run, path, world
+
+    def posts(self, world: World, events: int) -> Callable[[int], bytes]:
+        """Makes posts of so many events."""
+
+        def make(_: int) -> bytes:
+            users = self.random.integers(world.users, size=events).tolist()
+            items = self.random.integers(world.items, size=events).tolist()
+            return post(
+                [{"user": world.user(user), "item": world.item(item)} for user, item in zip(users, items, strict=True)]
+            )
+
+        return make
+
+    def questions(self, world: World) -> Callable[[int], bytes]:
+        """Makes requests for recommendations."""
+        return lambda _: get(f"/v1/users/{world.user(int(self.random.integers(world.users)))}/recommendations?k=10")
+
+
+def events(bench: Bench, label: str, settings: dict[str, Any], history: int, goal: float) -> Row:
+    run, path, world = bench.store(label, settings, history)
+    with serving(run, path) as server:
+        asyncio.run(closed_loop(server.port, bench.posts(world, POST), CONNECTIONS, bench.seconds / 10))
+        result = asyncio.run(closed_loop(server.port, bench.posts(world, POST), CONNECTIONS, bench.seconds))
+    rate = result.good * POST / result.seconds
+    bench.curves.setdefault("rates", []).append((f"{label}, {history}", rate, goal))
+    what = f"durable events/s in posts of {POST}, {label} model, {history} events a history"
+    said = f"{rate:,.0f}/s (p50 of a post {result.percentile(50):.0f} ms)"
+    return Row(what, said, f"≥ {goal:,.0f}", rate >= goal, {"rate": rate})
+
+
+def recommend(bench: Bench) -> Row:
+    run, path, world = bench.store("paper", PAPER, 64)
+    with serving(run, path) as server:
+        asyncio.run(closed_loop(server.port, bench.questions(world), CONNECTIONS, bench.seconds / 10))
+        result = asyncio.run(closed_loop(server.port, bench.questions(world), CONNECTIONS, bench.seconds))
+    rate, p99 = result.good / result.seconds, result.percentile(99)
+    bench.curves["recommendations alone"] = _milliseconds(result)
+    measured = f"{rate:,.0f}/s, p50 {result.percentile(50):.1f} ms, p99 {p99:.1f} ms"
+    values = {"rate": rate, "p50": result.percentile(50), "p99": p99}
+    return Row("GET recommendations alone, k=10", measured, "≥ 300/s, p99 ≤ 25 ms", rate >= 300 and p99 <= 25, values)
+
+
+def both(bench: Bench) -> Row:
+    run, path, world = bench.store("paper", PAPER, 64)
+    seconds = 5.0 if bench.quick else bench.minutes * 60
+
+    async def load(server: Server) -> tuple[Result, Result, list[tuple[float, float]]]:
+        await closed_loop(server.port, bench.questions(world), CONNECTIONS, bench.seconds / 10)
+        return await asyncio.gather(
+            open_loop(server.port, bench.posts(world, 1), 300, seconds, 32),
+            open_loop(server.port, bench.questions(world), 100, seconds, 16),
+            watch(server, seconds),
+        )
+
+    with serving(run, path) as server:
+        posts, asked, memory = asyncio.run(load(server))
+    bench.curves |= {
+        "posts, both": _milliseconds(posts),
+        "recommendations, both": _milliseconds(asked),
+        "memory": memory,
+    }
+    fifth = max(1, len(memory) // 5)
+    first, last = (statistics.mean(mb for _, mb in part) for part in (memory[fifth : 2 * fifth], memory[-fifth:]))
+    done = posts.good / seconds, asked.good / seconds
+    p99 = asked.percentile(99), posts.percentile(99)
+    measured = (
+        f"{done[0]:.0f} and {done[1]:.0f}/s; p99 {p99[0]:.1f} ms and {p99[1]:.1f} ms; {first:,.0f} → {last:,.0f} MB"
+    )
+    good = p99[0] <= 50 and p99[1] <= 100 and min(done[0] / 300, done[1] / 100) > 0.99 and last < 1.05 * first
+    goal = "p99 ≤ 50 ms of recommendations, ≤ 100 ms of posts, memory flat"
+    values = {"recommendations_p99": p99[0], "posts_p99": p99[1], "memory_mb": [first, last], "done": done}
+    return Row(
+        f"300 events/s one by one and 100 recommendations/s, {seconds / 60:.1f} min", measured, goal, good, values
+    )
+
+
+def first(bench: Bench) -> Row:
+    run, path, world = bench.store("paper", PAPER, 64)
+
+    async def measure(server: Server) -> list[float]:
+        connection, taken = Connection(server.port), []
+        for number in range(20 if bench.quick else 300):
+            event = post([{"user": world.user(number), "item": f"new-{number}"}])
+            question = get(f"/v1/users/{world.user(number + 1)}/recommendations?k=1&candidates=new-{number}")
+            began = time.perf_counter()
+            await connection.ask(event)
+            while f'"id":"new-{number}"'.encode() not in (await connection.ask(question))[1]:
+                pass
+            taken.append(1e3 * (time.perf_counter() - began))
+        return taken
+
+    with serving(run, path) as server:
+        taken = asyncio.run(measure(server))
+    p50, worst = float(np.median(taken)), max(taken)
+    values = {"p50": p50, "worst": worst}
+    what = "first event of a new item until it was recommended"
+    return Row(what, f"p50 {p50:.1f} ms, worst of {len(taken)} {worst:.1f} ms", "≤ 100 ms", worst <= 100, values)
+
+
+def million(bench: Bench) -> Row:
+    run = make_run(bench.work / "run-paper", QUICK if bench.quick else PAPER)
+    model, world = runs.load(run), World(1_000, 10_000 if bench.quick else 1_000_000, 64)
+    p50s = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder) / "store.sqlite")
+        engine = Engine(store, model, contents(model, world), Limits(), None)
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            p50s[threads] = _median_ms(
+                lambda: engine.recommend(world.user(int(bench.random.integers(world.users))), 10)
+            )
+        engine.close()
+    measured = ", ".join(f"p50 {ms:.0f} ms with {threads} thread(s)" for threads, ms in p50s.items())
+    what = f"exact top-10 over {world.items:,} items, in the engine"
+    return Row(what, measured, "p50 ≤ 80 ms", min(p50s.values()) <= 80, {"p50": p50s})
+
+
+def overload(bench: Bench) -> Row:
+    run, path, world = bench.store("paper", PAPER, 64)
+    flood = bench.seconds
+
+    async def load(server: Server) -> tuple[float, Result, list[tuple[float, float]], float]:
+        able = await closed_loop(server.port, bench.posts(world, POST), CONNECTIONS, bench.seconds / 3)
+        rate = able.good / able.seconds
+        made = [bench.posts(world, POST)(0) for _ in range(200)]  # beforehand: making them takes a core
+        posts, memory = await asyncio.gather(
+            open_loop(server.port, lambda number: made[number % 200], 3 * rate, flood, 400),
+            watch(server, flood, 0.25),
+        )
+        return rate * POST, posts, memory, await _until_normal(server, bench.posts(world, 1))
+
+    with serving(run, path) as server:
+        able, posts, memory, recovery = asyncio.run(load(server))
+        memory.append((flood, server.memory()))
+    refused = posts.statuses.count(429)
+    others = len(posts.statuses) - refused - posts.good
+    growth = max(mb for _, mb in memory) - memory[0][1]
+    bench.curves["overload"] = (posts.at, posts.statuses, memory, POST)
+    measured = (
+        f"{able:,.0f} events/s alone; of {len(posts.statuses):,} posts {posts.good:,} taken, {refused:,} answered 429,"
+        f" {others} otherwise; memory + {growth:,.0f} MB; normal after {recovery:.1f} s"
+    )
+    values = {"taken": posts.good, "refused": refused, "others": others, "growth_mb": growth, "recovery": recovery}
+    good = refused > 0 and others == 0 and recovery <= 5
+    return Row("three times the load it can take", measured, "429s, bounded memory, normal within 5 s", good, values)
+
+
+async def _until_normal(server: Server, make: Callable[[int], bytes]) -> float:
+    """Seconds until nothing waits and a post is answered as fast as ever."""
+    began = time.perf_counter()
+    while True:
+        asked = time.perf_counter()
+        status, _ = await Connection(server.port).ask(make(0))
+        taken = time.perf_counter() - asked
+        if status == 200 and taken < NORMAL and (await ask_json(server.port, get("/v1/stats")))["queue_depth"] == 0:
+            return time.perf_counter() - began
+        await asyncio.sleep(0.05)
+
+
+def _median_ms(work: Callable[[], object], times: int = 50) -> float:
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        taken.append(1e3 * (time.perf_counter() - began))
+    return float(np.median(taken))
+
+
+def _milliseconds(result: Result) -> list[float]:
+    return [1e3 * taken for taken in result.latencies]
+
+
+PARTS: dict[str, Callable[[Bench], Row]] = {
+    "events-full": lambda bench: events(bench, "paper", PAPER, 64, 400),
+    "events-20": lambda bench: events(bench, "paper", PAPER, 20, 800),
+    "events-small": lambda bench: events(bench, "small", SMALL, 64, 3_000),
+    "recommend": recommend,
+    "both": both,
+    "first": first,
+    "million": million,
+    "overload": overload,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), metavar="PART")
+    parser.add_argument("--minutes", type=float, default=5.0, help="of both loads at once")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of every other load")
+    parser.add_argument("--work", type=Path, help="where runs and filled stores are kept for the next time")
+    parser.add_argument("--plot", type=Path, default=Path("service.png"), help="where the plot goes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to a file")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: only to see that everything runs")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="felrec-service-") as temporary:
+        work = arguments.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        bench = Bench(work, arguments.quick, arguments.minutes, 2.0 if arguments.quick else arguments.seconds)
+        rows = {part: show(PARTS[part](bench)) for part in arguments.only}
+    machine = describe()
+    print(f"\n{date.today()}, {machine['cpu']}, torch {machine['torch']}{', QUICK' if arguments.quick else ''}")
+    draw(bench.curves, arguments.plot)
+    print(f"plot: {arguments.plot}")
+    if arguments.json:
+        found = {part: {"measured": row.measured, "reached": row.reached, **row.values} for part, row in rows.items()}
+        document = {"date": date.today().isoformat(), "machine": machine, "quick": arguments.quick, "figures": found}
+        arguments.json.write_text(json.dumps(document, indent=2) + "\n")
+
+
+def show(row: Row) -> Row:
+    """Print a line of the table as soon as it is known."""
+    verdict = {True: "reached", False: "MISSED", None: ""}[row.reached]
+    print(f"| {row.what} | {row.goal} | {row.measured} | {verdict} |", flush=True)
+    return row
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""A store as large as a benchmark needs, filled directly: nobody waits for millions of events to be taken in.
+
+The weights are those of a run trained for seconds; what they know does not matter for speed. Ids, histories, pairs and
+vectors are random but of the right shapes, and go into the store through the same call by which it begins with a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from felrec import runs
+from felrec.data.seen import PAIR, PairRecords
+from felrec.data.split import split_log
+from felrec.data.synthetic import synthetic_log
+from felrec.fitted import FittedModel
+from felrec.service.identity import identity_of, whole
+from felrec.store.protocol import Base, Contents, Table
+from felrec.store.sqlite import SqliteStore
+
+PAPER: dict[str, Any] = {}  # the defaults are the paper's sizes
+SMALL: dict[str, Any] = {"width": 64, "history_length": 32, "layers": 1, "heads": 4, "feed_forward": 128}
+QUICK: dict[str, Any] = {"width": 16, "history_length": 8, "layers": 1, "heads": 2, "feed_forward": 16}
+NEWEST = 1_700_000_000.0  # time of the newest event of the made-up past
+
+
+@dataclass(frozen=True)
+class World:
+    """How many users and items there are, and how many events are in each history."""
+
+    users: int
+    items: int
+    history: int
+
+    def user(self, row: int) -> str:
+        """The id of a user."""
+        return f"user-{row}"
+
+    def item(self, row: int) -> str:
+        """The id of an item."""
+        return f"item-{row}"
+
+
+def make_run(folder: Path, settings: dict[str, Any]) -> Path:
+    """Train a run of these sizes for a moment."""
+    if not folder.exists():
+        log = synthetic_log(1_500, n_users=60, n_items=80, seed=0).log
+        runs.train(split_log(log), "felrec-q", folder, {**settings, "epochs": 1, "batch_size": 512})
+    return folder
+
+
+def fill(path: Path, run: Path, world: World) -> None:
+    """Make the store of a world."""
+    model = runs.load(run)
+    state, pairs = made_up(model, world)
+    users, items = [world.user(row) for row in range(world.users)], [world.item(row) for row in range(world.items)]
+    tables = [Table(name, values.dtype.str, values.shape[1:]) for name, values in state.items()]
+    base = Base(users, items, pairs, NEWEST, tables, whole(state))
+    store = SqliteStore(path)
+    store.begin(identity_of(model, empty=False), base)
+    store.close()
+
+
+def contents(model: FittedModel, world: World) -> Contents:
+    """The same without a file, for what only reads."""
+    state, pairs = made_up(model, world)
+    return Contents(
+        identity=identity_of(model, empty=False),
+        users=[world.user(row) for row in range(world.users)],
+        items=[world.item(row) for row in range(world.items)],
+        pairs=pairs,
+        parts=np.array([0, len(pairs)]),
+        events=np.zeros(0, dtype=[("user", "<i4"), ("item", "<i4"), ("time", "<f8")]),
+        blocks=np.zeros(1, dtype=np.int64),
+        applied=0,
+        clock=NEWEST,
+        state=state,
+        attributes={},
+        answers=[],
+        notes={},
+    )
+
+
+def made_up(model: FittedModel, world: World) -> tuple[dict[str, np.typing.NDArray[Any]], PairRecords]:
+    """Rows of every table of the state, and the pairs of users and items in the users' histories."""
+    random = np.random.default_rng(0)
+    state = {}
+    for name, tensor in model.recommender.state().items():
+        owners, others = (world.users, world.items) if name.startswith("user") else (world.items, world.users)
+        state[name] = _table(name, tensor.numpy(), owners, others, world.history, random)
+    pairs = np.empty(world.users * world.history, dtype=PAIR)
+    pairs["user"] = np.repeat(np.arange(world.users), world.history)
+    pairs["item"] = random.integers(world.items, size=len(pairs))
+    pairs["events"], pairs["time"] = 1, np.linspace(NEWEST - 1e6, NEWEST, len(pairs))
+    return state, pairs
+
+
+def _table(
+    name: str,
+    like: np.typing.NDArray[Any],
+    owners: int,
+    others: int,
+    history: int,
+    random: np.random.Generator,
+) -> np.typing.NDArray[Any]:
+    """Vectors, rings of counterparts, or counts, as many as there are owners."""
+    if name.endswith("cache"):
+        return random.standard_normal((owners, *like.shape[1:]), dtype=np.float32)
+    if name.endswith("ring"):
+        ring = np.full((owners, *like.shape[1:]), -1, dtype=like.dtype)
+        ring[:, :history] = random.integers(others, size=ring[:, :history].shape)
+        return ring
+    return np.full((owners, *like.shape[1:]), history, dtype=like.dtype)

@@ -1,0 +1,100 @@
+"""Take the pictures of docs/page.md from the demo: `python docs/screenshots.py` (needs chromium and a minute)."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import Page, sync_playwright
+
+IMAGES = Path(__file__).with_name("images")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+SIZE = {"width": 1280, "height": 860}
+BUSY = 30  # seconds of traffic before the picture of the health view
+
+
+def live(page: Page) -> None:
+    """Somebody takes the fourth of their recommendations."""
+    page.locator("#recommended li").nth(9).wait_for()
+    page.locator("#recommended button").nth(3).click()
+    page.locator("#click-to-list").wait_for()
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(600)
+
+
+def lab(page: Page) -> None:
+    """A whole run."""
+    page.wait_for_timeout(1_000)
+    page.locator("#lab-run").click()
+    page.get_by_text("After 12 events").wait_for(timeout=60_000)
+    page.locator("#lab-run", has_text="Run").wait_for()
+
+
+def map_(page: Page) -> None:
+    """The map, once it is made, with an item selected."""
+    page.locator("#map-best-items li").first.wait_for(timeout=120_000)
+    page.locator("#map-best-items button").first.click()
+    page.get_by_text("Users by how well they match this item").wait_for()
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(600)
+
+
+def health(page: Page) -> None:
+    """Half a minute of traffic."""
+    page.wait_for_timeout(BUSY * 1_000)
+
+
+def traffic(url: str, stop: threading.Event) -> None:
+    """Visitors who look at their list and take something of it, and now and then something new."""
+    rng = random.Random(0)
+    with httpx.Client(base_url=url, trust_env=False, timeout=30) as api:
+        users = [user["id"] for user in api.get("/v1/users", params={"sample": True, "limit": 100}).json()["users"]]
+        while not stop.wait(rng.expovariate(12)):
+            user = rng.choice(users)
+            items = api.get(f"/v1/users/{user}/recommendations").json()["items"]
+            item = rng.choice(items)["id"] if rng.random() < 0.9 else f"new-{rng.randrange(10**6)}"
+            api.post("/v1/interactions", json={"user": user, "item": item}).raise_for_status()
+
+
+def take_all(url: str) -> None:
+    """One picture a view in light, and the map in dark."""
+    pictures = (("live", live, "light"), ("lab", lab, "light"), ("map", map_, "light"), ("map", map_, "dark"))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        for view, act, scheme in (*pictures, ("health", health, "light")):
+            page = browser.new_page(viewport=SIZE, color_scheme=scheme)  # type: ignore[arg-type]
+            stop = threading.Event()
+            if view == "health":
+                threading.Thread(target=traffic, args=(url, stop), daemon=True).start()
+            page.goto(f"{url}/#/{view}")
+            act(page)
+            page.screenshot(path=IMAGES / f"page-{view}{'-dark' if scheme == 'dark' else ''}.png", full_page=True)
+            stop.set()
+            page.close()
+        browser.close()
+
+
+def main() -> None:
+    """Start the demo, take the pictures, stop it."""
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", "from felrec.cli import main; main()", "demo", "--out", f"{folder}/demo"]
+        with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as demo:
+            assert demo.stdout is not None
+            address = re.search(r"http://\S+", demo.stdout.readline())
+            assert address is not None
+            try:
+                take_all(address[0])
+            finally:
+                demo.terminate()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""BPR-MF (Rendle et al. 2009): a vector for each user and each item of the training part."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from felrec.config import BPRMFSettings, TrainingSettings
+from felrec.data.events import Events
+from felrec.data.shuffled import Shuffled
+from felrec.data.split import Sizes
+from felrec.model.learned_items import LearnedItems
+from felrec.model.ranking_losses import bpr
+from felrec.recommender import Queries, Tensors
+
+
+class BPRMF(LearnedItems):
+    """Score = dot product. Events leave nothing behind; a user who is new is the mean of all users."""
+
+    represents = frozenset({"observed"})
+
+    def __init__(self, settings: BPRMFSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
+        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+            super().__init__(sizes.train_items)
+            self.user_table = nn.Embedding(sizes.train_users, settings.width)
+            self.item_table = nn.Embedding(sizes.train_items, settings.width)
+        self.negatives = settings.negatives
+        self._begin(0.0, seed, device)
+
+    def _vectors(self, queries: Queries) -> Tensor:
+        known = queries.users < self.user_table.num_embeddings
+        vectors: Tensor = self.user_table(self._rows(np.where(known, queries.users, 0)))
+        if not known.all():
+            vectors[torch.from_numpy(~known).to(self.device)] = self.user_table.weight.mean(dim=0)
+        return vectors
+
+    def _item_vectors(self, rows: Tensor) -> Tensor:
+        vectors: Tensor = self.item_table(rows)
+        return vectors
+
+    def observe(self, block: Events) -> None:
+        """All that it knows was learned."""
+
+    def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> Shuffled:
+        """Events in random order."""
+        return Shuffled(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
+
+    def begin_epoch(self) -> None:
+        """Nothing to prepare."""
+
+    def loss(self, batch: Events) -> Tensor:
+        """The item that was taken against items drawn at random."""
+        users = self.user_table(self._rows(batch.users))  # (B, D)
+        positive = torch.einsum("bd,bd->b", users, self._item_vectors(self._rows(batch.items)))
+        others = self._item_vectors(self._negatives(len(batch), self.negatives))  # (B, K, D)
+        return bpr(positive, torch.einsum("bd,bkd->bk", users, others))
+
+    def reset(self) -> None:
+        """Nothing to forget."""
+
+    def state(self) -> Tensors:
+        """None."""
+        return {}
+
+    def load_state(self, state: Tensors) -> None:
+        """Nothing to put back."""

@@ -1,0 +1,147 @@
+"""GRU4Rec (Hidasi et al. 2016), with cached sessions as in the paper's Appendix A."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from felrec.config import GRU4RecSettings, TrainingSettings
+from felrec.data.batches import TimeBatch
+from felrec.data.events import Events, Rows
+from felrec.data.histories import Histories, Pending
+from felrec.data.sessions import Sessions
+from felrec.data.split import Sizes
+from felrec.model.cache import Cache
+from felrec.model.dropout import drop
+from felrec.model.learned_items import LearnedItems
+from felrec.model.ranking_losses import bpr
+from felrec.recommender import Queries, Tensors
+
+
+class OneHotGRUCell(nn.Module):
+    """A GRU cell whose input is one of so many rows: a one-hot vector times a matrix is a row of it."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__()
+        self.rows = nn.Embedding(rows, 3 * width)
+        self.bias = nn.Parameter(torch.zeros(3 * width))
+        self.hidden = nn.Linear(width, 3 * width)
+
+    def forward(self, rows: Tensor, hidden: Tensor) -> Tensor:
+        """Rows (B,) and hidden states (B, D) become hidden states (B, D)."""
+        reset, update, new = (self.rows(rows) + self.bias).chunk(3, dim=1)
+        reset_hidden, update_hidden, new_hidden = self.hidden(hidden).chunk(3, dim=1)
+        candidate = torch.tanh(new + torch.sigmoid(reset + reset_hidden) * new_hidden)
+        return torch.lerp(candidate, hidden, torch.sigmoid(update + update_hidden))
+
+
+class GRU4Rec(LearnedItems):
+    """One-hot items, GRU layers, a prediction layer with tanh. The hidden states of each user's session are cached.
+
+    A session is kept as the hidden states before its newest item, and that item: the step from there to a
+    prediction is the one that is learned.
+    """
+
+    represents = frozenset({"observed", "new_users"})
+
+    def __init__(self, settings: GRU4RecSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
+        s = settings
+        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+            super().__init__(sizes.train_items)
+            first = OneHotGRUCell(self.items + 1, s.width)  # row 0 begins a session, row r + 1 is item r
+            self.cells = nn.ModuleList([first, *(nn.GRUCell(s.width, s.width) for _ in range(s.layers - 1))])
+            self.output = nn.Linear(s.width, self.items)
+        self.settings = settings
+        self._begin(s.dropout, seed, device)
+        self.masks.size = 1 << 16  # to begin with: a step is short, and needs few masks
+        self.hidden = Cache(s.layers * s.width, self.device)
+        self.newest = Histories(1)
+
+    def _step(self, items: Rows, hidden: Tensor) -> Tensor:
+        """The newest items (B,) and the hidden states (B, L·D) before them become the hidden states after them."""
+        dropout = self._active_dropout()
+        first, *others = hidden.chunk(self.settings.layers, dim=1)
+        states = [self.cells[0](self._rows(items + 1), first)]
+        for cell, state in zip(self.cells[1:], others, strict=True):
+            states.append(cell(drop(states[-1], dropout), state))
+        return torch.cat(states, dim=1)
+
+    def _advance(self, users: Rows, lists: Pending) -> tuple[Rows, Tensor]:
+        """Each user's newest item and the hidden states before it, once a list of further items is taken in."""
+        newest, hidden = self.newest.recent(users)[0][:, 0], self.hidden.read(users).clone()
+        lengths = lists.stops - lists.starts
+        for place in range(lengths.max(initial=0)):
+            longer = np.flatnonzero(lengths > place)
+            at = self._rows(longer)
+            hidden[at] = self._step(newest[longer], hidden[at])
+            newest[longer] = lists.values[lists.starts[longer] + place]
+        return newest, hidden
+
+    # Scoring and observing
+
+    def _vectors(self, queries: Queries) -> Tensor:
+        pending = queries.pending.where(queries.pending.values < self.items)
+        return self._top(self._step(*self._advance(queries.users, pending)))
+
+    def _top(self, hidden: Tensor) -> Tensor:
+        return hidden[:, -self.settings.width :]
+
+    def _item_vectors(self, rows: Tensor) -> Tensor:
+        return self.output.weight[rows]
+
+    def _scores(self, vectors: Tensor, rows: Tensor) -> Tensor:
+        """Without the tanh of the loss: it keeps the order, but what is nearly 1 becomes equal."""
+        return vectors @ self._item_vectors(rows).T + self.output.bias[rows]
+
+    def observe(self, block: Events) -> None:
+        """Advance the sessions in time order. Items that were not in the training part are left out."""
+        known = block.items < self.items
+        users, lists = Pending.of_owners(block.users[known], block.items[known])
+        with self._inference():
+            newest, hidden = self._advance(users, lists)
+        self.hidden.write(users, hidden)
+        self.newest.append(users, newest)
+
+    # Training
+
+    def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> Sessions:
+        """Each a random set of unfinished sessions."""
+        return Sessions(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
+
+    def begin_epoch(self) -> None:
+        """All sessions begin anew."""
+        self.reset()
+
+    def loss(self, batch: TimeBatch) -> Tensor:
+        """Predict the next item of each session; gradients go back one step, as hidden states are cached."""
+        self._draw_masks()
+        users, items = batch.events.users, batch.events.items
+        after = self._step(*self._advance(users, Pending.none(len(users))))
+        self.hidden.write(users, after)
+        self.newest.append(users, items)
+        trained = slice(None) if batch.trained is None else np.flatnonzero(batch.trained)
+        return self._objective(self._top(after)[trained], self._rows(items[trained]))
+
+    def _objective(self, vectors: Tensor, targets: Tensor) -> Tensor:
+        rows = torch.cat([targets[:, None], self._negatives(len(targets), self.settings.negatives)], dim=1)  # (B, 1+K)
+        scores = torch.einsum("bd,bkd->bk", vectors, self._item_vectors(rows)) + self.output.bias[rows]
+        scores = torch.tanh(scores)
+        return bpr(scores[:, 0], scores[:, 1:])
+
+    # State
+
+    def reset(self) -> None:
+        """Forget all sessions."""
+        self.hidden.clear()
+        self.newest.clear()
+
+    def state(self) -> Tensors:
+        """The sessions."""
+        newest = {name: torch.from_numpy(values) for name, values in self.newest.state().items()}
+        return {"hidden": self.hidden.snapshot(), **newest}
+
+    def load_state(self, state: Tensors) -> None:
+        """Put back what `state` returned."""
+        self.hidden.restore(state["hidden"])
+        self.newest.load_state({name: state[name].numpy() for name in ("ring", "count")})

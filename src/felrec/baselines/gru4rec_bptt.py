@@ -1,0 +1,34 @@
+"""GRU4Rec-BPTT: the paper's variant of GRU4Rec that learns through time (Appendix A)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from felrec.config import GRU4RecBPTTSettings
+from felrec.data.split import Sizes
+from felrec.model.dropout import drop
+from felrec.model.next_item import NextItem
+
+
+class GRU4RecBPTT(NextItem):
+    """Item vectors, GRU layers, a linear layer, and item vectors again to predict; no output activation."""
+
+    def __init__(self, settings: GRU4RecBPTTSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
+        s = settings
+        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+            super().__init__(sizes.train_items, s.width, s.history_length, s.negatives)
+            # One by one, since the dropout within a stack of layers cannot be given a generator.
+            self.layers = nn.ModuleList(nn.GRU(s.width, s.width, batch_first=True) for _ in range(s.layers))
+            self.output = nn.Linear(s.width, s.width)
+        self._begin(s.dropout, seed, device)
+
+    def _encode(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        packed = pack_padded_sequence(self.table(inputs), lengths.cpu(), batch_first=True, enforce_sorted=False)
+        dropout = self._active_dropout()
+        for layer in self.layers:
+            packed, _ = layer(packed._replace(data=drop(packed.data, dropout)))
+        x, _ = pad_packed_sequence(packed, batch_first=True)  # (B, N, D)
+        encoded: Tensor = self.output(x)
+        return encoded

@@ -1,0 +1,141 @@
+"""Item-kNN by co-occurrence, kept up event by event: what was taken soon after, or soon before, what you took last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from felrec.config import ItemKNNSettings
+from felrec.data.decay import DecayedCounts
+from felrec.data.events import Events, Rows
+from felrec.data.histories import Histories, Pending
+from felrec.data.pairs import Pairs, spread
+from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless
+
+_HALF_LIVES = (300.0, 3_000.0)
+_SHARES = (0.1, 1.0)
+_AT_ONCE = 2_000_000  # neighbours that are added up together: bounds the memory of a block
+
+
+class Neighbours(NamedTuple):
+    """Of several items: those of item h are `columns[bounds[h]:bounds[h + 1]]`."""
+
+    bounds: NDArray[np.int64]  # (H + 1,)
+    columns: NDArray[np.int64]  # (M,) of the candidates
+    similarity: NDArray[np.float64]  # (M,)
+
+
+class ItemKNN(Weightless):
+    """Each event counts its item together with the last items of its user, and those with it.
+
+    The similarity of two items is that count, divided by the root of the product of their events plus `shrinkage`. A
+    candidate is scored by its similarity to the user's last items, of which the k-th newest weighs 1/k; a share of its
+    decayed popularity is added, which decides where there is no evidence. An item counts together with itself too,
+    where it is taken again: so it learns whether people repeat.
+
+    >>> knn = ItemKNN()
+    >>> knn.observe(Events.of([0, 0, 1, 1, 2, 3], [7, 3, 7, 3, 5, 5], range(6)))
+    >>> knn.observe(Events.of([4], [7], [6]))
+    >>> knn.score(Queries.now(np.array([4]), 7.0), np.array([3, 5, 7], dtype=np.int32)).argmax().item()
+    0
+    """
+
+    represents = EVERYTHING
+
+    def __init__(self, settings: ItemKNNSettings | None = None) -> None:
+        self.settings = settings or ItemKNNSettings()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all events."""
+        self.popular = DecayedCounts(self.settings.half_life or _HALF_LIVES[0])
+        self.events = DecayedCounts(half_life=None)  # of each item
+        self.recent = Histories(self.settings.history_length)  # items of each user
+        self.together = Pairs(count=np.int32)  # of items, in both directions
+
+    def observe(self, block: Events) -> None:
+        """Count each event's item together with the items that its user had just before."""
+        rows, mask = self.recent.recent(block.users, Pending.within_block(block.users, block.items))
+        event, place = np.nonzero(mask)
+        earlier, later = rows[event, place], block.items[event]
+        other = earlier != later  # a pair of an item with itself has one direction
+        pairs = np.concatenate([earlier, later[other]]), np.concatenate([later, earlier[other]])
+        at = self.together.add(*pairs)
+        np.add.at(self.together["count"], at, 1)
+        self.recent.append(block.users, block.items)
+        self.events.add(block.items)
+        self.popular.add(block.items)
+
+    def score(self, queries: Queries, candidates: Rows) -> Tensor:
+        """Similarity to the user's last items plus a share of popularity; -inf for an item never observed."""
+        counts = self.popular.of(candidates)
+        popular = 1 - 1 / (1 + np.maximum(counts, 0)) + np.where(counts < 0, counts, 0)  # below 1; -inf stays -inf
+        share = self.settings.popular_share or _SHARES[0]
+        scores = torch.from_numpy(share * popular).expand(len(queries), -1).clone()
+        rows, mask = self.recent.recent(queries.users, queries.pending)
+        asked, place = np.nonzero(mask)
+        items, which = np.unique(rows[asked, place], return_inverse=True)
+        neighbours = self._neighbours(items, candidates)
+        weight = 1 / (rows.shape[1] - place)  # the newest comes last
+        for some in _pieces(np.diff(neighbours.bounds)[which]):
+            at, of = spread(neighbours.bounds[which[some]], neighbours.bounds[which[some] + 1])
+            flat = asked[some][of] * len(candidates) + neighbours.columns[at]
+            evidence = weight[some][of] * neighbours.similarity[at]
+            scores.view(-1).index_add_(0, torch.from_numpy(flat), torch.from_numpy(evidence))
+        return scores
+
+    def _neighbours(self, items: Rows, candidates: Rows) -> Neighbours:
+        """What was taken together with each of the items, out of the candidates."""
+        found = self.together.of(items)
+        column = np.full(int(max(candidates.max(initial=0), found.others.max(initial=0))) + 1, -1, dtype=np.int64)
+        column[candidates] = np.arange(len(candidates))
+        columns = column[found.others]
+        wanted = np.flatnonzero(columns >= 0)
+        wanted = wanted[np.argsort(found.asked[wanted], kind="stable")]  # two sorted runs: merged quickly
+        asked, columns = found.asked[wanted], columns[wanted]
+        roots = self._roots(items)[asked] * self._roots(candidates)[columns]
+        similarity = self.together["count"][found.rows[wanted]] / (roots + self.settings.shrinkage)
+        return Neighbours(np.searchsorted(asked, np.arange(len(items) + 1)), columns, similarity)
+
+    def _roots(self, items: Rows) -> NDArray[np.float64]:
+        return np.sqrt(np.maximum(self.events.of(items), 0))
+
+    def choices(self) -> Iterator[tuple[dict[str, Any], Recommender]]:
+        """How much popularity counts and how fast it fades, unless given."""
+        given = self.settings
+        half_lives = _HALF_LIVES if given.half_life is None else (given.half_life,)
+        shares = _SHARES if given.popular_share is None else (given.popular_share,)
+        for half_life, share in product(half_lives, shares):
+            settings = given.model_copy(update={"half_life": half_life, "popular_share": share})
+            yield settings.model_dump(), ItemKNN(settings)
+
+    def state(self) -> Tensors:
+        """Counts, histories and pairs."""
+        return {
+            f"{name}.{key}": torch.from_numpy(values)
+            for name, part in self._parts().items()
+            for key, values in part.state().items()
+        }
+
+    def load_state(self, state: Tensors) -> None:
+        """Put back what `state` returned."""
+        for name, part in self._parts().items():
+            own = {key.removeprefix(f"{name}."): t.numpy() for key, t in state.items() if key.startswith(f"{name}.")}
+            part.load_state(own)
+
+    def _parts(self) -> dict[str, DecayedCounts | Histories | Pairs]:
+        return {"popular": self.popular, "events": self.events, "recent": self.recent, "together": self.together}
+
+
+def _pieces(lengths: NDArray[np.int64]) -> Iterator[slice]:
+    """Consecutive runs of lists that are not too long together."""
+    piece = np.cumsum(lengths) // _AT_ONCE
+    cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(lengths)]
+    for start, stop in pairwise(cuts):
+        yield slice(start, stop)

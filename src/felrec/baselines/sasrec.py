@@ -1,0 +1,63 @@
+"""SASRec (Kang and McAuley 2018), with the changes of the paper's Appendix A."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from felrec.config import SASRecSettings
+from felrec.data.split import Sizes
+from felrec.data.windows import by_length
+from felrec.model.attention import TransformerBlock
+from felrec.model.dropout import drop
+from felrec.model.encoder import sinusoids
+from felrec.model.next_item import NextItem
+from felrec.model.ranking_losses import catalogue_cross_entropy
+
+_POSITIONS = 2048  # encoded together on a CPU: their activations stay in its caches
+
+
+class SASRec(NextItem):
+    """Causal self-attention in FELRec's blocks, fixed positions counted from the newest, a tied prediction layer."""
+
+    codes: Tensor
+
+    def __init__(self, settings: SASRecSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
+        s = settings
+        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+            super().__init__(sizes.train_items, s.width, s.history_length, s.negatives)
+            self.register_buffer("codes", sinusoids(s.history_length, s.width), persistent=False)
+            self.input_norm = nn.LayerNorm(s.width)
+            blocks = (TransformerBlock(s.width, s.heads, s.feed_forward, causal=True) for _ in range(s.layers))
+            self.blocks = nn.ModuleList(blocks)
+            self.output = nn.Linear(s.width, s.width)
+        self.settings = settings
+        self._begin(s.dropout, seed, device)
+
+    def _groups(self, lengths: NDArray[np.int64]) -> Iterable[NDArray[np.int64]]:
+        """On a CPU those of about the same length, so that little padding is computed."""
+        return by_length(lengths, _POSITIONS) if self.device.type == "cpu" else super()._groups(lengths)
+
+    def _encode(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        dropout = self._active_dropout()
+        # Padding is on the right, where a causal position does not look: no mask is needed.
+        age = (lengths[:, None] - 1 - torch.arange(inputs.shape[1], device=self.device)).clamp_(min=0)
+        x = self.table(inputs) * math.sqrt(self.settings.width) + self.codes[age]  # (B, N, D)
+        x = self.input_norm(drop(x, dropout))
+        for block in self.blocks:
+            x = block(x, None, dropout)
+        encoded: Tensor = self.output(x)
+        return encoded
+
+    def _objective(self, vectors: Tensor, targets: Tensor) -> Tensor:
+        if self.settings.loss == "bpr":
+            return super()._objective(vectors, targets)
+        return catalogue_cross_entropy(vectors, self.table.weight[1:], targets)
+
+    def _total(self, summed: Tensor, targets: int) -> Tensor:
+        return summed if self.settings.loss == "bpr" else summed / targets

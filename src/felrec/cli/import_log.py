@@ -1,0 +1,69 @@
+"""`felrec import`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from felrec.cli.options import Device, ItemColumn, Log, TimeColumn, TimeUnit, UserColumn, open_log
+from felrec.cli.stores import require_extra, run_of, taking_in
+from felrec.errors import ConfigError
+
+
+def import_log(
+    log: Log,
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The run of the store; where the store lies unless given.")
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", metavar="PATH", help="The file of the store; DIR/store.sqlite unless given."),
+    ] = None,
+    empty: Annotated[
+        bool, typer.Option("--empty", help="Let a new store begin with nothing, not with what the run has seen.")
+    ] = False,
+    device: Device = "cpu",
+    user_col: UserColumn = None,
+    item_col: ItemColumn = None,
+    time_col: TimeColumn = None,
+    time_unit: TimeUnit = "auto",
+) -> None:
+    """Bring a log into a store, which is made if it does not exist.
+
+    Nothing is taken in twice: interrupted, the same command goes on, and of the log that the run was trained on only
+    the events after its validation part are new.
+
+    \b
+    Example:
+      felrec import events.parquet runs/q
+      felrec import yesterday.csv --store runs/q/store.sqlite
+    """  # noqa: D301
+    if run is None and store is None:
+        raise ConfigError("name the run after the log, or give --store PATH")
+    require_extra()
+    from felrec import runs
+    from felrec.service.engine import Engine
+    from felrec.service.importing import import_log as import_into
+    from felrec.service.importing import taken_before
+    from felrec.store.sqlite import SqliteStore
+
+    path = store or Path(run or ".") / "store.sqlite"
+    model = runs.load(run_of(run, path), device=device)
+    events = open_log(log, user_col, item_col, time_col, time_unit)
+    engine = Engine.open(SqliteStore(path), model, empty=empty)
+    try:
+        with taking_in(f"{path.name}: taking in {log.name}", len(events) - taken_before(engine, events)) as progress:
+            done = import_into(engine, events, progress)
+        total = engine.health().events
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(130) from None
+    finally:
+        engine.close()
+    typer.echo(
+        f"{path}: {done.events:,} events taken in, {done.before:,} were there, {done.late:,} came late;"
+        f" {total:,} in all"
+    )

@@ -1,0 +1,45 @@
+"""`felrec verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from felrec.cli.stores import StoreFile, require_extra
+from felrec.errors import StoreDamaged
+
+
+def verify(
+    store: StoreFile,
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="A run: check that the store belongs to it, too.")
+    ] = None,
+) -> None:
+    """Check every checksum and count of a store, also while it is served.
+
+    \b
+    Example:
+      felrec verify runs/q/store.sqlite runs/q
+    """  # noqa: D301
+    require_extra()
+    from felrec.store.sqlite import SqliteStore
+
+    with SqliteStore(store, "read") as opened:
+        for finding in (findings := opened.verify()):
+            typer.echo(finding)
+        if findings:
+            raise StoreDamaged(f"{store}: {len(findings)} things are wrong; restore a backup")
+        contents = opened.load()
+        if run is not None:
+            from felrec import runs
+            from felrec.service.identity import check_identity
+
+            check_identity(opened, contents.identity, runs.load(run))
+    known = [sum(name is not None for name in ids) for ids in (contents.users, contents.items)]
+    typer.echo(
+        f"{store}: {len(contents.events):,} events in {len(contents.blocks) - 1:,} blocks after a base of"
+        f" {int(contents.pairs['events'].sum()):,}, {known[0]:,} users, {known[1]:,} items"
+    )
+    typer.echo(f"made by {contents.identity.model} with weights {contents.identity.weights[:16]}…; everything is right")

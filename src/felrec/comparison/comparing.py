@@ -1,0 +1,135 @@
+"""Several models on one log: trained, tested, and each set against the best simple baseline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from felrec.comparison.rows import Row, evaluate_row, train_row
+from felrec.comparison.watch import Unwatched, Watcher
+from felrec.config import TrainingSettings
+from felrec.data.events import Times
+from felrec.data.split import PARTITIONS, Split
+from felrec.errors import ConfigError
+from felrec.evaluation.bootstrap import Interval, paired_interval
+from felrec.evaluation.metrics import Floats
+from felrec.evaluation.plots import plot_partitions
+from felrec.evaluation.report import Report
+from felrec.registry import model_kind
+
+JUDGED_BY = ("hr@10", "mrr")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A model's metric minus that of the best simple baseline, over the same test events."""
+
+    model: str
+    metric: str
+    baseline: str
+    interval: Interval
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it in plain values."""
+        told = {"model": self.model, "metric": self.metric, "baseline": self.baseline}
+        return {**told, **self.interval._asdict(), "verdict": self.interval.verdict}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The reports in the order the models were named, and how they differ."""
+
+    reports: list[Report]
+    differences: list[Difference]
+    fingerprint: str  # of the log
+    test_times: Times
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `comparison.json` holds."""
+        return {
+            "log": self.fingerprint,
+            "models": {report.model: report.to_json() for report in self.reports},
+            "differences": [difference.to_json() for difference in self.differences],
+        }
+
+
+def read_names(text: str) -> list[str]:
+    """Names of models with commas between, each once.
+
+    >>> read_names("felrec-q, popularity")
+    ['felrec-q', 'popularity']
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or len(set(names)) < len(names):
+        raise ConfigError(f"--models {text}: name each model once, with commas between")
+    return names
+
+
+def settings_by_model(models: Sequence[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Give each setting to every model that has it; a setting that none of them has is an error."""
+    kinds = [model_kind(name) for name in models]
+    fields = {kind.name: {*kind.settings.model_fields, *TrainingSettings.model_fields} for kind in kinds}
+    for key in given:
+        if not any(key in known for known in fields.values()):
+            every = sorted(set().union(*fields.values()))
+            raise ConfigError(f"none of {', '.join(models)} has a setting '{key}'; they have: {', '.join(every)}")
+    divided = {name: {key: given[key] for key in given if key in known} for name, known in fields.items()}
+    for kind in kinds:
+        kind.divide(divided[kind.name])
+    return divided
+
+
+def compare(
+    split: Split,
+    models: Sequence[str],
+    out: Path,
+    settings: dict[str, Any] | None = None,
+    *,
+    device: str = "cpu",
+    resume: bool = False,
+    watch: Watcher | None = None,
+) -> Comparison:
+    """Train each model into `out/NAME` and test it. With `resume`, what is finished is not done again."""
+    watch = watch or Unwatched()
+    reports = []
+    for name, own in settings_by_model(models, settings or {}).items():
+        row, folder = Row(name, name, own), out / name
+        model = train_row(row, split, folder, watch, device=device, resume=resume)
+        reports.append(evaluate_row(row, model, split, folder, watch, device=device).report)
+    return Comparison(reports, differences(reports), split.log.fingerprint, split.test.times)
+
+
+def differences(reports: Sequence[Report]) -> list[Difference]:
+    """Every model against the best of those without parameters, the simple baselines, metric by metric."""
+    simple = [report for report in reports if report.parameters == 0]
+    found = []
+    for metric in JUDGED_BY if simple else ():
+        best = max(simple, key=lambda report: report.metric(metric))
+        found += [
+            Difference(
+                report.model, metric, best.model, paired_interval(_per_event(report, metric), _per_event(best, metric))
+            )
+            for report in reports
+            if report is not best
+        ]
+    return found
+
+
+def write(comparison: Comparison, out: Path) -> list[Path]:
+    """Write `comparison.json` and the plot as PNG and SVG; their paths."""
+    files = [out / f"comparison.{ending}" for ending in ("json", "png", "svg")]
+    files[0].write_text(json.dumps(comparison.to_json(), indent=2) + "\n")
+    for file in files[1:]:
+        plot_partitions(comparison.reports, file)
+    return files
+
+
+def _per_event(report: Report, metric: str) -> Floats:
+    """As in `total`: an event that the model cannot represent is a miss."""
+    can = np.isin(report.partition, [code for code, name in enumerate(PARTITIONS) if name in report.represents])
+    return np.where(can, report.results.metrics[metric], 0.0)

@@ -1,0 +1,101 @@
+"""An epoch as windows: runs of one user's consecutive events, each of which is a target once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import Events, Rows
+from felrec.data.histories import EMPTY, grouped
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """Windows, the oldest event first and padded on the right with -1; its length is the number of targets."""
+
+    inputs: Rows  # (B, N) the item before each target, -1 before a user's first
+    targets: Rows  # (B, N)
+    lengths: Integers  # (B,)
+
+    def __len__(self) -> int:
+        return int(self.lengths.sum())
+
+
+class Windows:
+    """Batches of shuffled windows of at most `length` events, about `batch_size` targets in each.
+
+    The history of a user with more events is cut at a place that differs by epoch, so that no event always has the
+    same little before it. Of the windows a random `share` is learned from.
+
+    >>> events = Events.of([7, 8, 7, 7], [1, 2, 3, 4], range(4))
+    >>> batch = Windows(events, length=3, batch_size=9)[0]
+    >>> sorted(zip(batch.inputs.tolist(), batch.targets.tolist()))
+    [([-1, -1, -1], [2, -1, -1]), ([-1, 1, 3], [1, 3, 4])]
+    """
+
+    def __init__(
+        self, events: Events, length: int, batch_size: int, share: float = 1.0, seed: tuple[int, ...] = ()
+    ) -> None:
+        generator = np.random.default_rng(seed)
+        order, first = grouped(events.users)
+        self._targets = events.items[order]
+        self._inputs = np.where(np.arange(len(order)) == first, EMPTY, np.roll(self._targets, 1))
+        starts = _cut(first, length, generator)
+        lengths = np.diff(np.append(starts, len(order)))
+        chosen = generator.permutation(len(starts))[: max(1, round(share * len(starts)))]
+        self._starts, self._lengths = starts[chosen], lengths[chosen]
+        self._bounds = _even_bounds(self._lengths, batch_size)
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    def __getitem__(self, step: int) -> WindowBatch:
+        if not 0 <= step < len(self):
+            raise IndexError(step)
+        window = slice(self._bounds[step], self._bounds[step + 1])
+        starts, lengths = self._starts[window], self._lengths[window]
+        places = np.arange(lengths.max())
+        inside = places < lengths[:, None]
+        at = np.where(inside, starts[:, None] + places, 0)
+        return WindowBatch(
+            np.where(inside, self._inputs[at], EMPTY), np.where(inside, self._targets[at], EMPTY), lengths
+        )
+
+
+def by_length(lengths: Integers, positions: int) -> Iterator[Integers]:
+    """Indices of sequences in groups of about the same length and of at most so many positions with the padding.
+
+    >>> [group.tolist() for group in by_length(np.array([9, 1, 50, 8, 55]), 100)]
+    [[1], [3, 0], [2], [4]]
+    """
+    order = np.argsort(lengths, kind="stable")
+    ascending = lengths[order]
+    start = 0
+    while start < len(order):
+        alike = int(np.searchsorted(ascending, 1.5 * ascending[start] + 2, side="right"))
+        padded = ascending[start:alike] * np.arange(1, alike - start + 1)  # of the first 1, 2, 3, … sequences
+        stop = start + max(1, int(np.searchsorted(padded, positions, side="right")))
+        yield order[start:stop]
+        start = stop
+
+
+def _cut(first: Integers, length: int, generator: np.random.Generator) -> Integers:
+    """Where windows start, in events grouped by user, given for each place where the run of its user begins."""
+    begins, user, events = np.unique(first, return_inverse=True, return_counts=True)
+    shift = np.where(events > length, generator.integers(0, length, len(begins)), 0)  # who fits is not cut
+    nth = np.arange(len(first)) - first
+    starts: Integers = np.flatnonzero((nth == 0) | ((nth + shift[user]) % length == 0))
+    return starts
+
+
+def _even_bounds(lengths: Integers, batch_size: int) -> Integers:
+    """Where batches of whole windows begin and end, so that each holds about as many events as the others."""
+    ends = np.cumsum(lengths)
+    batches = max(1, round(ends[-1] / batch_size))
+    inner = np.searchsorted(ends, ends[-1] * np.arange(1, batches) / batches)
+    return np.unique(np.concatenate([[0], inner, [len(lengths)]]))

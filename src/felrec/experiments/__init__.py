@@ -1,0 +1,68 @@
+"""The experiments of the paper, by name: one file each, all made of rows that are trained and tested once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from felrec.errors import ConfigError
+from felrec.experiments import table
+from felrec.experiments.ablation import ablation
+from felrec.experiments.lab import Lab
+from felrec.experiments.outcome import Outcome, write
+from felrec.experiments.over_time import over_time
+from felrec.experiments.popularity_bias import popularity_bias
+from felrec.experiments.protocols import protocols
+from felrec.experiments.scale import Data, Scale, read_scale
+from felrec.experiments.zero_shot import zero_shot
+
+__all__ = ["EXPERIMENTS", "Data", "Experiment", "Lab", "Scale", "experiment", "read_scale", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of the paper."""
+
+    name: str
+    run: Callable[[Lab, Sequence[Data], Data | None], Outcome]
+    logs: str = "one"  # or "several"
+
+    @property
+    def summary(self) -> str:
+        """What it shows, in one line."""
+        return (self.run.__doc__ or "").strip().rstrip(".")
+
+
+EXPERIMENTS = {
+    found.name: found
+    for found in (
+        Experiment("table-movielens", table.table_movielens),
+        Experiment("table-twitch", table.table_twitch),
+        Experiment("ablation", ablation),
+        Experiment("over-time", over_time),
+        Experiment("popularity-bias", popularity_bias),
+        Experiment("zero-shot", zero_shot, logs="several"),
+        Experiment("protocols", protocols),
+    )
+}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name, or an error that lists them all."""
+    try:
+        return EXPERIMENTS[name]
+    except KeyError:
+        raise ConfigError(f"there is no experiment '{name}'; choose one of {', '.join(EXPERIMENTS)}") from None
+
+
+def reproduce(name: str, lab: Lab, data: Sequence[Data], out: Path, other: Data | None = None) -> list[Path]:
+    """Run an experiment and write what it found into `out`; the files, the page first."""
+    chosen, began = experiment(name), time.monotonic()
+    if chosen.logs == "one" and len(data) != 1:
+        raise ConfigError(f"{name} takes one --data LOG, not {len(data)}")
+    if chosen.logs == "several" and len(data) < 2:
+        raise ConfigError(f"{name} needs at least two logs; give --data LOG for each")
+    outcome = chosen.run(lab, data, other)
+    return write(name, outcome, lab, data, out, time.monotonic() - began)

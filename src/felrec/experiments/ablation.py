@@ -1,0 +1,97 @@
+"""The paper's ablations: what each part of FELRec is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from felrec.comparison.rows import Row
+from felrec.evaluation.plots import COLOURS, GREY, MARKERS
+from felrec.experiments.cost import cost_table, costs
+from felrec.experiments.lab import Lab, Result
+from felrec.experiments.markdown import CELL, PAPER_CELL, Table, cell, millions, paper_cell
+from felrec.experiments.outcome import Outcome
+from felrec.experiments.paper import Published, published
+from felrec.experiments.plots import Panel, Series, plot_dots
+from felrec.experiments.scale import Data
+
+VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("felrec-q", "felrec-q", {}),
+    ("felrec-p", "felrec-p", {}),
+    ("felrec-q-ln", "felrec-q", {"normalisation": "layer"}),
+    ("felrec-p-ln", "felrec-p", {"normalisation": "layer"}),
+    ("felrec-q-nomlp", "felrec-q", {"projection": "none"}),
+    ("felrec-q-sharemlp", "felrec-q", {"share_projections": True}),
+    ("felrec-q-notype", "felrec-q", {"type_embedding": False}),
+)
+WHAT = {
+    "felrec-q-ln": "layer instead of batch normalisation",
+    "felrec-p-ln": "layer instead of batch normalisation",
+    "felrec-q-nomlp": "no projections",
+    "felrec-q-sharemlp": "one projection for users and items",
+    "felrec-q-notype": "no type embedding",
+    "felrec-q-nn": "recommended through the ten nearest users",
+}
+
+
+def ablation(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+    """FELRec without one of its parts: -LN, -noMLP, -shareMLP, -noType, and -NN."""
+    paper, log = published("ablation"), data[0]
+    results = [lab.result(row, log) for row in _rows(lab)]
+    found = costs(results)
+    told = {
+        "paper": {"source": paper.source, "table": paper.table, "log": paper.title},
+        "rows": [{**result.report.to_json(), "paper": paper.rows[result.row.name]} for result in results],
+        "costs": found,
+    }
+    seen = "left out of the ranking" if results[0].report.exclude_seen else "ranked too"
+    notes = [
+        f"ours: protocol `online`, what users already had is {seen}; a cell is {CELL}",
+        f"paper: {paper.source}, {paper.table}, on {paper.title} with the published protocol, which leaks; a cell is"
+        f" {PAPER_CELL}",
+        "-NN needs no training of its own: it is felrec-q, scored with `neighbours=10`",
+    ]
+    title = f"Ablations, on {log.name}"
+    plots = {f"Ablations on {log.name}, ours and the paper's": partial(_plot, results, paper, title)}
+    return Outcome(title, notes, [_table(results, paper), cost_table(found)], told, plots)
+
+
+def _rows(lab: Lab) -> list[Row]:
+    chosen = lab.chosen(("felrec-q", "felrec-p"))
+    rows = [lab.row(model, name, **variant) for name, model, variant in VARIANTS if model in chosen]
+    if "felrec-q" in chosen:
+        rows.append(replace(lab.row("felrec-q"), name="felrec-q-nn", scoring={"neighbours": 10}))
+    return rows
+
+
+def _table(results: Sequence[Result], paper: Published) -> Table:
+    rows = []
+    for result in results:
+        name, own = result.row.name, result.report.partitions
+        cells = (cell(own["total"]), paper_cell(paper.pair(name, "total")), cell(own["new_items"]))
+        rows.append((name, WHAT.get(name, "as published"), millions(result.report.parameters), *cells))
+    columns = ("model", "what", "parameters", "total", "paper's total", "new items")
+    return Table(f"{CELL}; paper's: {PAPER_CELL}", columns, rows, left=2)
+
+
+def _plot(results: Sequence[Result], paper: Published, title: str, path: Path) -> None:
+    def panel(metric: str, at: int, label: str) -> Panel:
+        ours = [result.report.metric(metric) for result in results]
+        pairs = [paper.pair(result.row.name, "total") for result in results]
+        theirs = [pair[at] if pair else None for pair in pairs]
+        return Panel(
+            label,
+            [
+                Series("ours", ours, COLOURS[0]),
+                Series(f"paper, {paper.title}, published protocol", theirs, GREY, MARKERS[3], filled=False),
+            ],
+        )
+
+    panels = [
+        panel("rank", 0, "rank, total\n(lower is better)"),
+        panel("hr@10_sampled", 1, "HR@10 of 101, total\n(higher is better)"),
+    ]
+    plot_dots(title, [result.row.name for result in results], [panels], path)

@@ -1,0 +1,164 @@
+"""From CPU minutes to epochs, before training begins: so the learning rate's schedule fits, and a resume keeps it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from felrec.config import TrainingSettings
+from felrec.data.split import Sizes, Split
+from felrec.evaluation.protocols import BLOCK, walk
+from felrec.evaluation.report import resolve_exclude_seen
+from felrec.recommender import Trainable
+from felrec.registry import ModelKind
+from felrec.runs import pick_device
+from felrec.training.optimiser import build_optimiser
+
+SMALLEST_SHARE = 0.25  # of gradient events: below, most of the time goes into events that nothing is learned from
+HARDLY_ANY = 0.01  # the same where all events must be seen
+FEW_VALIDATIONS = 10_000  # events that are enough to choose by where a run does not cover the whole log
+_FILL = 1 << 16  # events observed at once to fill the state: only their number matters here
+_ENOUGH = 0.3  # CPU seconds of steps at each place, or one step if that takes longer
+_BLOCKS = 4  # of validation
+_PLACES = (0.15, 0.5, 0.85)  # of an epoch: histories grow, and steps with them
+
+
+@dataclass(frozen=True)
+class Speed:
+    """CPU seconds of a model on a log."""
+
+    event: float  # of training on one event, gradients from all of them
+    event_at_smallest_share: float
+    validated_event: float
+
+    def at(self, share: float) -> float:
+        """Seconds an event with gradients from a share of them: linear between the two that were measured."""
+        slope = (self.event - self.event_at_smallest_share) / (1 - SMALLEST_SHARE)
+        return max(0.0, self.event - slope * (1 - share))
+
+    @property
+    def has_share(self) -> bool:
+        """Whether the model gets cheaper where fewer events give gradients."""
+        return self.event_at_smallest_share < 0.9 * self.event
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a model is trained within its budget."""
+
+    epochs: int
+    trained_share: float
+    train_events: int | None  # the newest of the training part; None is all
+    seconds: float | None  # of CPU that this will take, as far as measured
+    speed: Speed | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """What it sets."""
+        return {"epochs": self.epochs, "trained_share": self.trained_share}
+
+    def cut(self, split: Split) -> Split:
+        """The split to train on: all of it, or the newest training events and the first of the validation."""
+        return split if self.train_events is None else newest(split, self.train_events)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Plan:
+        """What `to_json` returned."""
+        return cls(**{**told, "speed": told["speed"] and Speed(**told["speed"])})
+
+
+def newest(split: Split, train_events: int) -> Split:
+    """The newest training events and at most `FEW_VALIDATIONS` validation events, as a log of their own."""
+    start = max(0, split.train_end - train_events)
+    stop = min(split.validation_end, split.train_end + FEW_VALIDATIONS)
+    return Split(split.log.part(start, stop), split.train_end - start, stop - start)
+
+
+def is_trained(kind: ModelKind) -> bool:
+    """Whether a model learns by gradient."""
+    return isinstance(kind.build(kind.settings(), 0, "cpu", Sizes(2, 2, 2, 2)), Trainable)
+
+
+def plan(
+    speed: Speed, split: Split, seconds: float, wanted: TrainingSettings, *, whole: bool, validated: int | None = None
+) -> Plan:
+    """As many epochs as fit, up to those wanted. If none does: fewer gradients, then only the newest events.
+
+    A model that belongs to its log (`whole`) goes over all of it, even if that takes longer than it may.
+    """
+    events, share = len(split.train), wanted.trained_share
+    validation = speed.validated_event * (len(split.validation) if validated is None else validated)
+    epoch = speed.at(share) * events + validation
+    if epoch <= seconds:
+        epochs = min(wanted.epochs, int(seconds / epoch))
+        return Plan(epochs, share, None, epochs * epoch, speed)
+    floor = min(share, HARDLY_ANY if whole else SMALLEST_SHARE)
+    if speed.has_share and floor < share:
+        least = speed.at(floor) * events + validation
+        share = floor + (share - floor) * max(0.0, seconds - least) / (epoch - least)
+    epoch = speed.at(share) * events + validation
+    if whole or epoch <= seconds * 1.001:
+        return Plan(1, share, None, epoch, speed)
+    validation = min(validation, speed.validated_event * FEW_VALIDATIONS)
+    fitting = int((seconds - validation) / speed.at(share))
+    fitting = min(events, max(fitting, 2 * wanted.batch_size))
+    return Plan(1, share, fitting, speed.at(share) * fitting + validation, speed)
+
+
+def measure(kind: ModelKind, given: dict[str, Any], split: Split, device: str) -> Speed:
+    """Time a few steps at three places of an epoch and a few blocks of validation, on a model that is thrown away.
+
+    The state is filled in large blocks in between, because encoding a long history takes longer than a short one.
+    """
+    settings, training = kind.divide(given)
+    model = kind.build(settings, training.seed, pick_device(device), split.sizes)
+    assert isinstance(model, Trainable)
+    whole = training.model_copy(update={"trained_share": 1.0})
+    least = training.model_copy(update={"trained_share": SMALLEST_SHARE})
+    model.train()
+    model.begin_epoch()
+    _time_steps(model, split, whole, 0)  # the first ones warm up
+    filled, spent = 0, {1.0: 0.0, SMALLEST_SHARE: 0.0}
+    for place in _PLACES:
+        filled = _fill(model, split, filled, round(place * len(split.train)))
+        for some in (whole, least):
+            spent[some.trained_share] += _time_steps(model, split, some, place) / len(_PLACES)
+    _fill(model, split, filled, len(split.train))
+    model.train(False)
+    return Speed(spent[1.0], spent[SMALLEST_SHARE], _time_validation(model, split, training))
+
+
+def _fill(model: Trainable, split: Split, start: int, stop: int) -> int:
+    for block in split.train[start:stop].blocks(_FILL):
+        model.observe(block)
+    return max(start, stop)
+
+
+def _time_steps(model: Trainable, split: Split, settings: TrainingSettings, place: float) -> float:
+    """CPU seconds an event of the log: of an epoch's steps, as if all took as long as these."""
+    optimiser = build_optimiser(model.parameters(), settings)
+    for group in optimiser.param_groups:
+        group["lr"] = 0.0  # the work is the same, and nothing can diverge
+    batches = model.batches(split.train, settings, 0)
+    began, done = time.process_time(), 0
+    for step in range(int(place * len(batches)), len(batches)):
+        optimiser.zero_grad(set_to_none=True)
+        model.loss(batches[step]).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        done += 1
+        if time.process_time() - began > _ENOUGH:
+            break
+    return (time.process_time() - began) / done * len(batches) / len(split.train)
+
+
+def _time_validation(model: Trainable, split: Split, settings: TrainingSettings) -> float:
+    start, stop = split.bounds("validation")
+    stop = min(stop, start + _BLOCKS * BLOCK["online"])
+    leave_out = resolve_exclude_seen(settings.exclude_seen, split)
+    began = time.process_time()
+    walk(model, split.log.events, start, stop, exclude_seen=leave_out)
+    return (time.process_time() - began) / (stop - start)

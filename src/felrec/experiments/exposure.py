@@ -1,0 +1,122 @@
+"""Whom a recommender shows: how its lists of ten are spread over the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from felrec.data.events import Events, Rows
+from felrec.data.split import Split
+from felrec.evaluation.protocols import BLOCK
+from felrec.evaluation.seen import SeenItems
+from felrec.recommender import Queries, Recommender
+
+K = 10
+DECILES = 10
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """How often each item of the catalogue was shown, and how popular it was at that moment."""
+
+    counts: NDArray[np.int64]  # of the items that could be shown, those never shown included
+    deciles: NDArray[np.int64]  # the first is the tenth of the catalogue with the most events so far
+
+    def to_json(self) -> dict[str, Any]:
+        """What the tables say of it."""
+        return {
+            "shown": int(self.counts.sum()),
+            "catalogue": len(self.counts),
+            "deciles": (self.deciles / max(1, self.deciles.sum())).tolist(),
+            "gini": gini(self.counts),
+            "coverage": coverage(self.counts),
+        }
+
+
+def gini(counts: NDArray[np.int64]) -> float:
+    """Gini's coefficient: 0 if all items are shown alike, near 1 if one takes all.
+
+    >>> gini(np.array([5, 5, 5, 5])), gini(np.array([0, 0, 0, 8]))
+    (0.0, 0.75)
+    """
+    n, total = len(counts), counts.sum()
+    if total == 0:
+        return 0.0
+    places = np.arange(1, n + 1)
+    return float(2 * (places @ np.sort(counts)) / (n * total) - (n + 1) / n)
+
+
+def coverage(counts: NDArray[np.int64]) -> float:
+    """Share of the items that were shown at all.
+
+    >>> coverage(np.array([3, 0, 1, 0]))
+    0.5
+    """
+    return float((counts > 0).mean())
+
+
+def decile_of(events: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The tenth of the catalogue that each item is in by its number of events; equals share their middle place.
+
+    >>> decile_of(np.array([1, 90, 80, 70, 60, 50, 40, 30, 20, 10])).tolist()
+    [9, 0, 1, 2, 3, 4, 5, 6, 7, 8]
+    >>> decile_of(np.array([7, 7, 7, 7])).tolist()
+    [3, 3, 3, 3]
+    """
+    ordered = np.sort(events)
+    more = len(events) - np.searchsorted(ordered, events, side="right")
+    equal = np.searchsorted(ordered, events, side="right") - np.searchsorted(ordered, events, side="left")
+    return (DECILES * (more + (equal - 1) / 2) / len(events)).astype(np.int64)
+
+
+def taken(split: Split) -> Exposure:
+    """What users really took in the test part, in the same terms."""
+    return _count(split, lambda block, begin, catalogue: block.items)
+
+
+def exposure(
+    recommender: Recommender, split: Split, *, exclude_seen: bool, progress: Callable[[int], None] | None = None
+) -> Exposure:
+    """Walk over the test part as `online` does, and count the ten best items of each query."""
+    seen = SeenItems(split.log.events) if exclude_seen else None
+
+    def shown(block: Events, begin: int, catalogue: Rows) -> Rows:
+        scores = recommender.score(Queries.before_each(block), catalogue).float()
+        if seen is not None:
+            positions, items = seen.before(begin, begin + len(block))
+            column = np.full(split.log.n_items, -1)
+            column[catalogue] = np.arange(len(catalogue))
+            known = column[items] >= 0
+            scores = scores.clone()
+            scores[torch.from_numpy(positions[known]), torch.from_numpy(column[items[known]])] = -torch.inf
+        best = scores.topk(min(K, scores.shape[1]), dim=1)
+        recommender.observe(block)
+        if progress:
+            progress(len(block))
+        listed: Rows = catalogue[best.indices[best.values > -torch.inf].cpu().numpy()]
+        return listed
+
+    return _count(split, shown)
+
+
+def _count(split: Split, shown: Callable[[Events, int, Rows], Rows]) -> Exposure:
+    events, (start, stop) = split.log.events, split.bounds("test")
+    so_far = np.bincount(events.items[:start], minlength=split.log.n_items)
+    counts, deciles = np.zeros(split.log.n_items, dtype=np.int64), np.zeros(DECILES, dtype=np.int64)
+    for begin in range(start, stop, BLOCK["online"]):
+        block = events[begin : min(begin + BLOCK["online"], stop)]
+        catalogue = np.flatnonzero(so_far).astype(np.int32)
+        decile = np.full(split.log.n_items, -1)
+        decile[catalogue] = decile_of(so_far[catalogue])
+        items = shown(block, begin, catalogue)
+        items = items[decile[items] >= 0]  # a first event is of an item that could not be shown yet
+        np.add.at(counts, items, 1)
+        np.add.at(deciles, decile[items], 1)
+        recommendable = so_far > 0
+        np.add.at(so_far, block.items, 1)
+    return Exposure(counts[recommendable], deciles)

@@ -1,0 +1,126 @@
+"""What an experiment leaves behind: a page, a JSON file, plots, and the exact config."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from felrec.experiments.lab import Lab, Result
+from felrec.experiments.markdown import Table
+from felrec.experiments.scale import Data
+from felrec.experiments.search import RATES
+from felrec.training.checkpoint import versions
+from felrec.version import __version__
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of an experiment, before it is written."""
+
+    title: str
+    notes: Sequence[str]
+    tables: Sequence[Table]
+    data: dict[str, Any]
+    plots: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)  # what each shows, and how to draw it
+
+
+def write(name: str, outcome: Outcome, lab: Lab, data: Sequence[Data], out: Path, seconds: float) -> list[Path]:
+    """Write all files of an experiment; their paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    page, told, config = (out / f"{name}{ending}" for ending in (".md", ".json", ".config.json"))
+    stems = [name, *(f"{name}-{number}" for number in range(2, len(outcome.plots) + 1))]
+    pictures = dict(zip(stems, outcome.plots.items(), strict=False))
+    for stem, (_, draw) in pictures.items():
+        for ending in ("png", "svg"):
+            draw(out / f"{stem}.{ending}")
+    scale = {**lab.scale.model_dump(), "search_lr": lab.search_lr, "text": scale_text(lab)}
+    common = {"experiment": name, "title": outcome.title, "logs": [log.to_json() for log in data], "scale": scale}
+    told.write_text(json.dumps({**common, **outcome.data}, indent=2) + "\n")
+    config.write_text(json.dumps({**common, **_config(lab, seconds)}, indent=2) + "\n")
+    page.write_text(_page(outcome, lab, data, {stem: shows for stem, (shows, _) in pictures.items()}))
+    return [page, told, *(out / f"{stem}.{ending}" for stem in pictures for ending in ("png", "svg")), config]
+
+
+def scale_text(lab: Lab) -> str:
+    """The scale and how the learning rate was chosen, in words."""
+    rates = ", ".join(f"{rate:g}" for rate in RATES)
+    tenth = "a tenth of the budget" if lab.scale.minutes else "a tenth of the epochs"
+    chosen = f"the best of {rates} by validation rank, each tried for {tenth} on top" if lab.search_lr else ""
+    return f"{lab.scale.describe()}; learning rate: {chosen or 'that of each model, not searched'}"
+
+
+def _page(outcome: Outcome, lab: Lab, data: Sequence[Data], pictures: dict[str, str]) -> str:
+    lines = [f"# {outcome.title}", ""]
+    lines += [f"* log: {log.describe()}" for log in data]
+    lines += [f"* scale: {scale_text(lab)}", *(f"* {note}" for note in outcome.notes)]
+    lines += [f"* felrec {__version__}, {datetime.now(UTC):%Y-%m-%d}, {_machine_text()}", ""]
+    for table in outcome.tables:
+        lines += [table.markdown(), ""]
+    for stem, shows in pictures.items():
+        lines += [f"![{shows}]({stem}.png)", ""]
+    return "\n".join(lines)
+
+
+def _config(lab: Lab, seconds: float) -> dict[str, Any]:
+    return {
+        "felrec": __version__,
+        "versions": versions(),
+        "machine": machine(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": seconds,  # of the last command, which may have found most of the work done
+        "device": lab.device,
+        "settings": lab.settings,
+        "rows": [_row_config(result) for result in lab.results],
+    }
+
+
+def _row_config(result: Result) -> dict[str, Any]:
+    row, manifest = result.row, result.manifest
+    return {
+        "name": row.name,
+        "model": row.model,
+        "settings": {**manifest["settings"], **row.scoring},
+        "training": manifest["training"] if result.plan else None,
+        "plan": result.plan.to_json() if result.plan else None,
+        "search": result.search,
+        "trained_on": manifest["log"]["fingerprint"],
+        "protocol": result.report.protocol,
+        "cache": result.report.cache,
+        "exclude_seen": result.report.exclude_seen,
+        "seed": result.report.seed,
+        "run": f"{result.run.parent.name}/{result.run.name}",
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were made on."""
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _machine_text() -> str:
+    about = machine()
+    threads = "1 thread" if about["threads"] == 1 else f"{about['threads']} threads"
+    return f"{about['cores']} cores of {about['processor']}, {threads}"
+
+
+def _processor() -> str:
+    """Its name where Linux tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,87 @@
+"""The same models under both protocols: how much of a published number is leak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from felrec.evaluation.plots import COLOURS
+from felrec.evaluation.report import resolve_exclude_seen
+from felrec.experiments.lab import Lab, Result
+from felrec.experiments.markdown import Table, number, paper_cell
+from felrec.experiments.outcome import Outcome
+from felrec.experiments.paper import published
+from felrec.experiments.plots import Panel, Series, plot_dots
+from felrec.experiments.scale import Data
+
+METRICS = ("rank", "hr@10_sampled", "hr@10", "mrr")
+PARTITION = "total_representable"  # as the paper's totals
+
+
+def protocols(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+    """The same models under the protocols `paper` and `online`: how much is leak."""
+    log = data[0]
+    pairs = [_both(lab, name, log) for name in lab.chosen()]
+    rows = [_compared(online, paper) for online, paper in pairs]
+    notes = [
+        "`online`: a block is scored before it is observed; an item that nobody took before is a miss. `paper`: the"
+        " published evaluation, which observes a batch of 1,024 events before it scores it",
+        "nothing is left out of the ranking under either, as in the paper; the partitions are those that a model can"
+        " represent, as in the paper's totals",
+        "leak: `paper` minus `online`, the same trained model",
+    ]
+    title = f"Both protocols, on {log.name}"
+    plots = {f"Each model under both protocols, on {log.name}": partial(_plot, rows, title)}
+    return Outcome(title, notes, _tables(rows), {"rows": rows}, plots)
+
+
+def _both(lab: Lab, name: str, log: Data) -> tuple[Result, Result]:
+    row = lab.row(name)
+    if resolve_exclude_seen("auto", log.split):
+        row = replace(row, exclude_seen="no")  # else the one protocol would leave out what the other ranks
+    return lab.result(row, log), lab.result(replace(row, protocol="paper"), log)
+
+
+def _compared(online: Result, paper: Result) -> dict[str, Any]:
+    ours, theirs = online.report.partitions[PARTITION], paper.report.partitions[PARTITION]
+    return {
+        "model": online.row.name,
+        "online": ours,
+        "paper": theirs,
+        "leak": {metric: theirs[metric] - ours[metric] for metric in METRICS},
+        "published": {log: published(log).pair(online.row.name, "total") for log in ("movielens-25m", "twitch")},
+    }
+
+
+def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
+    tables = []
+    for metric, better in (("rank", "lower"), ("hr@10_sampled", "higher"), ("hr@10", "higher"), ("mrr", "higher")):
+        lines = [
+            (row["model"], number(row["online"][metric]), number(row["paper"][metric]), f"{row['leak'][metric]:+.3f}")
+            for row in rows
+        ]
+        tables.append(Table(f"{metric} ({better} is better)", ("model", "online", "paper (leaks)", "leak"), lines))
+    told = [
+        (row["model"], *(paper_cell(row["published"][log]) for log in ("movielens-25m", "twitch")))
+        for row in rows
+        if any(row["published"].values())
+    ]
+    caption = "As published (Weimann and Conrad, Tables 1 and 2, total): rank / HR@10 of 101"
+    return [*tables, Table(caption, ("model", "MovieLens 25M", "Twitch"), told)]
+
+
+def _plot(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
+    panels = [
+        Panel(
+            f"{metric}\n({better} is better)",
+            [
+                Series("online", [row["online"][metric] for row in rows], COLOURS[0]),
+                Series("paper (leaks)", [row["paper"][metric] for row in rows], COLOURS[5], filled=False),
+            ],
+        )
+        for metric, better in (("rank", "lower"), ("hr@10_sampled", "higher"), ("hr@10", "higher"))
+    ]
+    plot_dots(title, [row["model"] for row in rows], [panels], path, joined=True)

@@ -1,0 +1,98 @@
+"""How much of an experiment is run, so that it fits a budget; printed in every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from felrec.config import Settings, check
+from felrec.data.log import InteractionLog
+from felrec.data.split import Split, split_log
+from felrec.errors import ConfigError
+
+
+class Scale(Settings):
+    """All of it, unless something is given."""
+
+    events: float = Field(1.0, gt=0, description="newest events of the log: up to 1 a share, above 1 a number")
+    epochs: int | None = Field(None, ge=1, description="at most so many passes over the training part")
+    trained_share: float | None = Field(None, gt=0, le=1, description="share of the events that gradients come from")
+    minutes: float | None = Field(None, gt=0, description="CPU minutes of training for each trained model")
+
+    def cut(self, log: InteractionLog) -> InteractionLog:
+        """The newest part of a log."""
+        wanted = round(self.events * len(log)) if self.events <= 1 else round(self.events)
+        return log if wanted >= len(log) else log.part(len(log) - max(1, wanted), len(log))
+
+    def of_training(self) -> dict[str, Any]:
+        """What concerns trained models only, as far as it was given."""
+        return self.model_dump(exclude={"events"}, exclude_none=True)
+
+    def describe(self) -> str:
+        """Say it in words.
+
+        >>> Scale(events=0.1, minutes=20).describe()
+        'the newest 10 % of the events, 20 CPU minutes of training for each trained model'
+        >>> Scale().describe()
+        "all events, each model's own number of epochs"
+        """
+        share = f"{100 * self.events:g} %" if self.events <= 1 else f"{self.events:,.0f}"
+        said = ["all events" if self.events == 1 else f"the newest {share} of the events"]
+        if self.minutes:
+            said.append(f"{self.minutes:g} CPU minutes of training for each trained model")
+        if self.epochs:
+            said.append(f"at most {self.epochs} epochs" if self.minutes else f"{self.epochs} epochs")
+        if not self.minutes and not self.epochs:
+            said.append("each model's own number of epochs")
+        if self.trained_share:
+            said.append(f"gradients from {100 * self.trained_share:g} % of the events where a model has that setting")
+        return ", ".join(said)
+
+
+@dataclass(frozen=True)
+class Data:
+    """A log by name, cut to scale and split."""
+
+    name: str
+    split: Split
+    events: int  # before it was cut
+
+    @classmethod
+    def of(cls, name: str, log: InteractionLog, scale: Scale) -> Data:
+        """Cut and split a log."""
+        return cls(name, split_log(scale.cut(log)), len(log))
+
+    @property
+    def key(self) -> str:
+        """Its name and the beginning of its fingerprint: the same name may be cut in several ways."""
+        return f"{self.name}-{self.split.log.fingerprint[:8]}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What a result says of its log."""
+        log = self.split.log
+        sizes = {"events": len(log), "events_before_scale": self.events, "users": log.n_users, "items": log.n_items}
+        return {"name": self.name, **sizes, "fingerprint": log.fingerprint}
+
+    def describe(self) -> str:
+        """Name and sizes in words."""
+        log = self.split.log
+        return f"{self.name} ({len(log):,} events of {log.n_users:,} users and {log.n_items:,} items)"
+
+
+def read_scale(pairs: Iterable[str]) -> Scale:
+    """A scale from `key=value` pairs.
+
+    >>> read_scale(["events=0.5", "epochs=3"]).epochs
+    3
+    """
+    given = {}
+    for pair in pairs:
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or key not in Scale.model_fields:
+            known = ", ".join(f"{name}=…" for name in Scale.model_fields)
+            raise ConfigError(f"--scale {pair}: write it as key=value, out of {known}")
+        given[key] = value
+    return check(Scale, given)

@@ -1,0 +1,60 @@
+"""The learning rate, chosen on validation in the same small search for every trained model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from felrec.comparison.rows import Row, train_row
+from felrec.comparison.stopwatch import read_cost, write_whole
+from felrec.comparison.watch import Watcher
+from felrec.data.split import Split
+from felrec.errors import TrainingError
+from felrec.training.checkpoint import RunDirectory
+
+RATES = (0.1, 0.01, 0.001)
+SHARE = 0.1  # of the budget, for each rate
+
+
+def search_rate(
+    row: Row,
+    split: Split,
+    folder: Path,
+    watch: Watcher,
+    device: str,
+) -> dict[str, Any]:
+    """Train with each rate and take the one with the best validation rank; each is tried once, then its run removed."""
+    file = folder / "search.json"
+    tried: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+    for rate in RATES:
+        if f"{rate:g}" not in tried:
+            tried[f"{rate:g}"] = _try(row, rate, split, folder / f"search-{rate:g}", watch, device)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(file, json.dumps(tried, indent=2) + "\n")
+    return tried
+
+
+def best_rate(tried: dict[str, dict[str, Any]], model: str) -> float:
+    """The rate with the best validation rank.
+
+    >>> best_rate({"0.1": {"diverged": "…"}, "0.01": {"rank": 0.2}, "0.001": {"rank": 0.3}}, "felrec-q")
+    0.01
+    """
+    ranks = {rate: result["rank"] for rate, result in tried.items() if "rank" in result}
+    if not ranks:
+        raise TrainingError(f"{model}: training diverged with every learning rate of {', '.join(tried)}")
+    return float(min(ranks, key=ranks.__getitem__))
+
+
+def _try(row: Row, rate: float, split: Split, folder: Path, watch: Watcher, device: str) -> dict[str, Any]:
+    trial = Row(f"{row.name} with lr {rate:g}", row.model, {**row.settings, "lr": rate})
+    try:
+        train_row(trial, split, folder, watch, device=device, resume=True)
+        result: dict[str, Any] = dict(RunDirectory.open(folder).manifest["best"]["metrics"])
+    except TrainingError as error:
+        result = {"diverged": str(error)}
+    cost = read_cost(folder)
+    shutil.rmtree(folder)
+    return {**result, "cpu_seconds": cost["train_seconds"] + cost["validation_seconds"]}

@@ -1,0 +1,134 @@
+"""The paper's two tables: all models by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from felrec.comparison import differences
+from felrec.data.split import PARTITIONS
+from felrec.evaluation.plots import COLOURS, SHOWN
+from felrec.experiments.cost import cost_table, costs
+from felrec.experiments.lab import Lab, Result
+from felrec.experiments.markdown import CELL, PAPER_CELL, Table, cell, millions, number, paper_cell
+from felrec.experiments.outcome import Outcome
+from felrec.experiments.paper import Published, published
+from felrec.experiments.plots import Panel, Series, plot_dots
+from felrec.experiments.scale import Data
+
+TRANSFERRED = ("felrec-q", "felrec-s")  # also tested with the cache reset, and trained on another log
+
+
+def table_movielens(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+    """All models by partition, beside the paper's MovieLens 25M."""
+    return _table(lab, data[0], other, published("movielens-25m"))
+
+
+def table_twitch(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+    """All models by partition, beside the paper's Twitch."""
+    return _table(lab, data[0], other, published("twitch"))
+
+
+def _table(lab: Lab, data: Data, other: Data | None, paper: Published) -> Outcome:
+    results = [result for name in lab.chosen() for result in _results(lab, name, data, other)]
+    reports = [result.report for result in results]
+    found, gaps = costs(results), differences(reports)
+    told = {
+        "paper": {"source": paper.source, "table": paper.table, "log": paper.title},
+        "rows": [{**result.report.to_json(), "paper": paper.rows.get(result.row.name)} for result in results],
+        "costs": found,
+        "differences": [gap.to_json() for gap in gaps],
+    }
+    tables = [_main_table(results, paper), _difference_table([gap.to_json() for gap in gaps]), cost_table(found)]
+    title = f"All models by partition, on {data.name}"
+    plots = {f"hr@10 and rank of each model by partition, on {data.name}": partial(_plot, results, title)}
+    return Outcome(title, _notes(results, paper, other), tables, told, plots)
+
+
+def _results(lab: Lab, model: str, data: Data, other: Data | None) -> list[Result]:
+    row = lab.row(model)
+    found = [lab.result(row, data)]
+    if model in TRANSFERRED:
+        found.append(lab.result(replace(row, name=f"{model}-reset", cache="reset"), data))
+        if other is not None:
+            found.append(lab.result(replace(row, name=f"{model}-zero", cache="reset"), other, tested=data))
+    return found
+
+
+def _notes(results: Sequence[Result], paper: Published, other: Data | None) -> list[str]:
+    first = results[0].report
+    seen = "left out of the ranking" if first.exclude_seen else "ranked too"
+    notes = [
+        f"ours: protocol `online`, what users already had is {seen}; a cell is {CELL}",
+        f"paper: {paper.source}, {paper.table}, on {paper.title} with the published protocol, which leaks; a cell is"
+        f" {PAPER_CELL}. Its log is another one: compare the order of the models, not the digits",
+        "`total` counts what a model cannot represent as missed; `representable` leaves it out, as the paper's total"
+        " does",
+        f"{100 * first.first_events:.1f} % of the test events are an item's first: nobody could have recommended it",
+    ]
+    cut = [result.row.name for result in results if result.plan and result.plan.train_events]
+    if cut:
+        notes.append(
+            f"no epoch of the whole training part fits the budget of {', '.join(cut)}: trained on the newest events"
+            " only, and tested after the whole log was replayed with the final weights (cache `reset`)"
+        )
+    if any(result.row.model in TRANSFERRED for result in results):
+        zero = f"weights trained on {other.describe()}" if other else "left out, for want of another log (`--other`)"
+        notes.append(f"-reset: the cache is emptied and the log replayed with the final weights; -zero: {zero}")
+    return notes
+
+
+def _main_table(results: Sequence[Result], paper: Published) -> Table:
+    names = (*PARTITIONS, "total")
+    columns = ["model", "parameters", "paper's"]
+    for name in PARTITIONS:
+        columns += [f"{name.replace('_', ' ')} ({100 * results[0].report.partitions[name]['share']:.1f} %)", "paper's"]
+    columns += ["total", "representable", "paper's total"]
+    rows = []
+    for result in results:
+        own, row = result.report.partitions, result.row.name
+        cells = [row, millions(result.report.parameters), millions(paper.rows.get(row, {}).get("parameters"))]
+        for name in names:
+            cells.append(cell(own[name]))
+            if name == "total":
+                cells.append(cell(own["total_representable"]))
+            cells.append(paper_cell(paper.pair(row, name)))
+        rows.append(cells)
+    return Table(f"{CELL}; paper's: {PAPER_CELL}", columns, rows)
+
+
+def _difference_table(gaps: Sequence[dict[str, Any]]) -> Table:
+    rows = [
+        (
+            gap["model"],
+            gap["metric"],
+            gap["baseline"],
+            number(gap["difference"], 4),
+            f"{number(gap['low'], 4)} to {number(gap['high'], 4)}",
+            gap["verdict"],
+        )
+        for gap in gaps
+    ]
+    columns = ("model", "metric", "best model without parameters", "difference", "95 % interval", "verdict")
+    return Table(
+        "Against the best model without parameters, total, paired bootstrap over events", columns, rows, left=3
+    )
+
+
+def _plot(results: Sequence[Result], title: str, path: Path) -> None:
+    reports = [result.report.partitions for result in results]
+    shares = reports[0]
+
+    def panel(metric: str, name: str, better: str, colour: str) -> Panel:
+        events = "all events" if name == "total" else f"{100 * shares[name]['share']:.1f} % of events"
+        label = f"{metric}, {name.replace('_', ' ')}\n{events}, {better} is better"
+        return Panel(label, [Series(metric, [report[name][metric] for report in reports], colour)])
+
+    rows = [
+        [panel("hr@10", name, "higher", COLOURS[0]) for name in SHOWN],
+        [panel("rank", name, "lower", COLOURS[5]) for name in SHOWN],
+    ]
+    plot_dots(title, [result.row.name for result in results], rows, path)

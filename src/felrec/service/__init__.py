@@ -1,0 +1,1 @@
+"""The online service: events in, recommendations out."""

@@ -1,0 +1,77 @@
+"""External ids and their rows, while ids come and go."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+
+import numpy as np
+
+from felrec.data.events import Rows
+
+_TAIL = 1_000  # ids that are searched one by one before they are sorted in
+
+
+class Directory:
+    """Distinct ids by row. A row is never used again: that of an erased id stays empty.
+
+    >>> users = Directory(["b", None, "a"])
+    >>> users.extend(["c"])
+    >>> users.rows(["a", "c", "x"]).tolist(), users.starting("", 9)
+    ([2, 3, -1], ['a', 'b', 'c'])
+    >>> users.forget(2)
+    >>> users.row("a"), len(users), users.known
+    (-1, 4, 2)
+    """
+
+    def __init__(self, ids: Iterable[str | None] = ()) -> None:
+        self._ids = list(ids)
+        self._rows = {name: row for row, name in enumerate(self._ids) if name is not None}
+        self._sorted: list[str] = []
+        self._tail = list(self._rows)  # not sorted in yet
+
+    def __len__(self) -> int:
+        """Number of rows, empty ones included."""
+        return len(self._ids)
+
+    @property
+    def known(self) -> int:
+        """Number of ids."""
+        return len(self._rows)
+
+    def row(self, name: str) -> int:
+        """The row of an id, -1 if unknown."""
+        return self._rows.get(name, -1)
+
+    def rows(self, names: Sequence[str]) -> Rows:
+        """The rows of ids, -1 where unknown."""
+        return np.fromiter(map(self._rows.get, names, repeat(-1)), np.int32, len(names))
+
+    def name(self, row: int) -> str:
+        """The id of a row that is not empty."""
+        name = self._ids[row]
+        assert name is not None, f"row {row} was erased"
+        return name
+
+    def extend(self, names: Sequence[str]) -> None:
+        """Add ids that are not there yet, in the next rows."""
+        self._rows.update(zip(names, range(len(self._ids), len(self._ids) + len(names)), strict=True))
+        self._ids.extend(names)
+        self._tail.extend(names)
+
+    def forget(self, row: int) -> None:
+        """Empty a row."""
+        name = self.name(row)
+        self._ids[row] = None
+        del self._rows[name]
+        self._sorted, self._tail = [], list(self._rows)
+
+    def starting(self, prefix: str, k: int) -> list[str]:
+        """The first k ids that begin so, in alphabetical order."""
+        if len(self._tail) > _TAIL:
+            tail, self._tail = self._tail, []
+            self._sorted = sorted([*self._sorted, *tail])
+        start = bisect_left(self._sorted, prefix)
+        found = [name for name in self._sorted[start : start + k] if name.startswith(prefix)]
+        return sorted([*found, *(name for name in self._tail if name.startswith(prefix))])[:k]

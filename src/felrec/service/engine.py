@@ -1,0 +1,401 @@
+"""The engine: one recommender, one store, one writer, many readers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+
+from felrec.data.events import Rows
+from felrec.errors import InvalidRequest, NotFound
+from felrec.fitted import FittedModel
+from felrec.recommender import Representing
+from felrec.service.answers import Answers
+from felrec.service.bias import Exposure
+from felrec.service.identity import begin, check_identity
+from felrec.service.limits import Limits
+from felrec.service.ranking import (
+    Best,
+    best_items,
+    known_row,
+    nearest,
+    rank_among,
+    scores_of,
+    vectors_of,
+)
+from felrec.service.recorder import Progress, Recorder
+from felrec.service.records import (
+    Attributes,
+    Bias,
+    Erasure,
+    Health,
+    IdempotencyKey,
+    ItemInfo,
+    ItemRanks,
+    Named,
+    NewEvent,
+    PastEvent,
+    RankOf,
+    Reason,
+    Receipt,
+    Recommendations,
+    Rejected,
+    ScoredItem,
+    ScoredUser,
+    Side,
+    UserInfo,
+    Vectors,
+)
+from felrec.service.replica import Replica
+from felrec.service.submissions import Submission
+from felrec.service.writer import Writer
+from felrec.store.protocol import Contents, Store
+
+_log = logging.getLogger(__name__)
+_NOBODY = np.zeros(0, dtype=np.int32)
+_COLD = 5  # an item with fewer events is cold
+_HISTORY = 64  # newest items of a user that a recommendation is explained by
+
+
+class Engine:
+    """Takes events in and answers from what it has taken in. All methods may be called from any thread."""
+
+    def __init__(
+        self, store: Store, model: FittedModel, contents: Contents, limits: Limits, progress: Progress | None
+    ) -> None:
+        """Use `Engine.open`."""
+        self.limits = limits
+        self.notes = dict(contents.notes)  # at the start: what imports wrote about themselves
+        self.base = contents.identity.base  # the log and split whose state the store began with
+        self._store = store
+        self._replica = Replica(model, contents)
+        answers = Answers(limits.answer_hours * 3_600, contents.answers)
+        self._recorder = Recorder(store, self._replica, answers, limits.block, contents.applied)
+        self._recorder.catch_up(contents, progress)
+        self._writer = Writer(self._recorder, answers, limits)
+        self._exposure = Exposure()
+        self._started = time.time()
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        model: FittedModel,
+        *,
+        limits: Limits | None = None,
+        empty: bool = False,
+        progress: Progress | None = None,
+    ) -> Engine:
+        """An engine over a store: `Engine.open(SqliteStore(path), runs.load(run))`.
+
+        A new store begins with the model's state after validation, or with nothing if `empty`. One that has begun gives
+        its own state back if it was made with the same model and weights, else StoreMismatch. The engine takes the
+        model and the store over, and closes the store when it is closed. `progress` is told of events that had to be
+        taken in again.
+        """
+        try:
+            if store.is_empty:
+                begin(store, model, empty=empty)
+            contents = store.load()
+            check_identity(store, contents.identity, model)
+            behind = len(contents.blocks) - 1 - contents.applied
+            if behind:
+                _log.info("%s: taking in %d blocks of the journal again", store.name, behind)
+            return cls(store, model, contents, limits or Limits(), progress)
+        except BaseException:
+            store.close()
+            raise
+
+    # Writing
+
+    def submit(
+        self,
+        events: Sequence[NewEvent],
+        key: IdempotencyKey | None = None,
+        rejected: Sequence[Rejected] = (),
+        notes: Mapping[str, str] | None = None,
+    ) -> Future[Receipt]:
+        """Take events in; the future resolves once all of them are on disk and visible, or fails with StoreFull.
+
+        Raises InvalidRequest (too many events), Overloaded (`retry_after`), KeyConflict, Stopped. `rejected` are rows
+        that the caller refused: they only go into the receipt. The same key and body again give the first receipt.
+        `notes` become durable together with the events.
+        """
+        submission = Submission.of(events, rejected, key, notes)
+        if not len(submission):
+            submission.future.set_result(Receipt(0, 0, submission.rejected, self._replica.events))
+            return submission.future
+        return self._writer.submit(submission)
+
+    def put_item(self, item: str, attributes: Attributes) -> ItemInfo:
+        """Set all attributes of an item, known or not. Returns when it is on disk."""
+        if len(attributes.title or "") > self.limits.title_characters or len(attributes.tags) > self.limits.tags:
+            most = f"{self.limits.title_characters:,} characters and {self.limits.tags} tags"
+            raise InvalidRequest(f"the title or the list of tags is too long; at most {most}")
+        self._writer.run(lambda: self._recorder.put_attributes(item, attributes))
+        return self.item(item)
+
+    def delete_item(self, item: str) -> None:
+        """Take an item out: its attributes go, and it is not recommended until it is put again. NotFound if unknown.
+
+        Its events stay: they belong to the users who took it.
+        """
+        self.item(item)
+        self._writer.run(lambda: self._recorder.put_attributes(item, None))
+
+    def erase_user(self, user: str) -> Erasure:
+        """Remove a user: id, events, history, vector, also from the free pages of the file. NotFound if unknown."""
+        erasure: Erasure = self._writer.run(lambda: self._recorder.erase(known_row(self._replica, "user", user)))
+        return erasure
+
+    # Asking
+
+    def recommend(
+        self,
+        user: str,
+        k: int = 10,
+        *,
+        exclude_seen: bool | None = None,
+        candidates: Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+    ) -> Recommendations:
+        """The best k available items for a user, known or not.
+
+        `exclude_seen` None is the choice of the run; `tags` keeps items that have at least one of them.
+        """
+        with self._replica.lock.read():
+            row = self._replica.users.row(user)
+            seen = self._replica.ledger.seen(row) if row >= 0 and self._leave_out(exclude_seen) else _NOBODY
+            rows, ignored = self._candidates(candidates, tags)
+            best = best_items(self._replica, row, _NOBODY, self._bounded(k), leave_out=seen, candidates=rows)
+            return self._recommended(best, row >= 0, ignored)
+
+    def recommend_session(
+        self,
+        items: Sequence[str],
+        k: int = 10,
+        *,
+        exclude_seen: bool | None = None,
+        candidates: Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+    ) -> Recommendations:
+        """The best k items for somebody without a name who had these items, oldest first. Keeps nothing."""
+        with self._replica.lock.read():
+            session, unknown = self._known_items(items)
+            rows, ignored = self._candidates(candidates, tags)
+            seen = session if self._leave_out(exclude_seen) else _NOBODY
+            best = best_items(self._replica, -1, session, self._bounded(k), leave_out=seen, candidates=rows)
+            return self._recommended(best, len(session) > 0, (*unknown, *ignored))
+
+    def why(self, user: str, items: Sequence[str], k: int = 3) -> list[tuple[Reason, ...]]:
+        """For each item the k items of the user's history that weigh most for it, by cosine of their vectors.
+
+        Nothing where there is no history, or where the model has no vectors.
+        """
+        with self._replica.lock.read():
+            replica, row = self._replica, self._replica.users.row(user)
+            known, _ = self._known_items(items)
+            if row < 0 or not len(known) or not isinstance(replica.recommender, Representing):
+                return [() for _ in items]
+            history = np.array(list(dict.fromkeys(replica.ledger.seen(row)[::-1].tolist()))[:_HISTORY], dtype=np.int32)
+            weights = (vectors_of(replica, "item", known) @ vectors_of(replica, "item", history).T).cpu().numpy()
+            found = {item: self._reasons(item, weights[at], history, k) for at, item in enumerate(known.tolist())}
+            return [found.get(replica.items.row(item), ()) for item in items]
+
+    def similar_items(self, item: str, k: int = 10) -> list[ScoredItem]:
+        """The available items nearest to this one. NotFound without an event, InvalidRequest without vectors."""
+        with self._replica.lock.read():
+            row = np.array([known_row(self._replica, "item", item)], dtype=np.int32)
+            vector = vectors_of(self._replica, "item", row)[0]
+            out = np.concatenate([row, self._replica.catalogue.out])
+            return list(map(self._scored, nearest(self._replica, "item", vector, self._bounded(k), out)))
+
+    def audience(self, item: str, k: int = 10) -> list[ScoredUser]:
+        """The users to show an item to: those who match it best and have not had it."""
+        with self._replica.lock.read():
+            row = known_row(self._replica, "item", item)
+            vector = vectors_of(self._replica, "item", np.array([row], dtype=np.int32))[0]
+            had = self._replica.ledger.users[self._replica.ledger.of_item(row)]
+            return self._scored_users(nearest(self._replica, "user", vector, self._bounded(k), had))
+
+    def neighbours(self, user: str, k: int = 10) -> list[ScoredUser]:
+        """The users nearest to this one."""
+        with self._replica.lock.read():
+            row = np.array([known_row(self._replica, "user", user)], dtype=np.int32)
+            vector = vectors_of(self._replica, "user", row)[0]
+            return self._scored_users(nearest(self._replica, "user", vector, self._bounded(k), row))
+
+    def item_ranks(self, item: str, users: Sequence[str]) -> ItemRanks:
+        """The rank of an item in the whole catalogue for each user, and by decayed popularity. NotFound if unknown."""
+        with self._replica.lock.read():
+            replica, row = self._replica, known_row(self._replica, "item", item)
+            rows = np.arange(len(replica.items), dtype=np.int32)
+            ranks = [
+                RankOf(user, rank_among(scores_of(replica, replica.users.row(user), _NOBODY, rows), row))
+                for user in self._bounded_ids(users)
+            ]
+            events = replica.ledger.item_events
+            popularity = rank_among(replica.popularity.of(rows), row)
+            return ItemRanks(item, int(events[row]), int((events > 0).sum()), tuple(ranks), popularity)
+
+    def user(self, user: str, limit: int = 100) -> UserInfo:
+        """A user and their newest events. NotFound if unknown."""
+        with self._replica.lock.read():
+            replica, row = self._replica, known_row(self._replica, "user", user)
+            places = replica.ledger.of_user(row)[::-1][: self._bounded(limit)]
+            items, times = replica.ledger.items[places].tolist(), replica.ledger.times[places].tolist()
+            history = tuple(map(self._past_event, items, times))
+            return UserInfo(user, int(replica.ledger.user_events[row]), history)
+
+    def item(self, item: str) -> ItemInfo:
+        """An item and its attributes. NotFound if it has neither events nor attributes, or was taken out."""
+        with self._replica.lock.read():
+            replica, row = self._replica, self._replica.items.row(item)
+            if replica.catalogue.is_taken_out(item) or (row < 0 and item not in replica.catalogue):
+                raise NotFound("no such item; put it, or post an event of it")
+            return ItemInfo(item, *replica.catalogue.of(item), int(replica.ledger.item_events[row]) if row >= 0 else 0)
+
+    def search_users(self, prefix: str, k: int = 10) -> list[Named]:
+        """Users whose id begins so, in order of their ids."""
+        with self._replica.lock.read():
+            found = self._replica.users.starting(prefix, self._bounded(k))
+            return [self._named_user(self._replica.users.row(name)) for name in found]
+
+    def search_items(self, prefix: str, k: int = 10) -> list[Named]:
+        """Items with a word of the title that begins so, ignoring case, then those whose id does."""
+        with self._replica.lock.read():
+            titled = self._replica.catalogue.titled(prefix, self._bounded(k)) if prefix else []
+            found = dict.fromkeys([*titled, *self._replica.items.starting(prefix, k)])
+            return [self._named_item(name) for name in found if not self._replica.catalogue.is_taken_out(name)][:k]
+
+    def sample_users(self, k: int = 10) -> list[Named]:
+        """Some users with a history, spread evenly; the same ones until the store changes."""
+        with self._replica.lock.read():
+            events = self._replica.ledger.user_events
+            least = min(_COLD, int(events.max(initial=0)))
+            rows = np.flatnonzero(events >= max(1, least))
+            chosen = rows[np.linspace(0, len(rows) - 1, min(self._bounded(k), len(rows))).astype(np.int64)]
+            return list(map(self._named_user, chosen.tolist()))
+
+    def vectors(self, side: Side, limit: int = 1_000, ids: Sequence[str] | None = None) -> Vectors:
+        """Vectors of the users or items with most events, or of those named. InvalidRequest without vectors."""
+        with self._replica.lock.read():
+            directory = self._replica.users if side == "user" else self._replica.items
+            events = self._replica.ledger.user_events if side == "user" else self._replica.ledger.item_events
+            if ids is None:
+                rows = np.argsort(-events, kind="stable")[:limit].astype(np.int32)
+                rows = rows[events[rows] > 0]
+            else:
+                rows = directory.rows(ids)
+                rows = rows[rows >= 0]
+            values = vectors_of(self._replica, side, rows).cpu().numpy().astype(np.float32)
+            return Vectors(side, tuple(map(directory.name, rows.tolist())), values)
+
+    def match(self, side: Side, ids: Sequence[str], *, user: str | None = None, item: str | None = None) -> list[float]:
+        """Cosine of each of the users or items `ids` with one user or one item; 0 for unknown ones."""
+        if (user is None) == (item is None):
+            raise InvalidRequest("name either a user or an item to match with")
+        with self._replica.lock.read():
+            of: Side = "user" if item is None else "item"
+            row = np.array([known_row(self._replica, of, str(user if item is None else item))], dtype=np.int32)
+            rows = (self._replica.users if side == "user" else self._replica.items).rows(ids)
+            vector = vectors_of(self._replica, of, row)[0]
+            scores: list[float] = (vectors_of(self._replica, side, rows) @ vector).cpu().tolist()
+            return scores
+
+    def health(self) -> Health:
+        """The numbers of the engine; never waits for the writer."""
+        replica, commits = self._replica, self._recorder.commits
+        events = replica.ledger.item_events
+        return Health(
+            ready=True,
+            durable=commits.problem is None,
+            problem=commits.problem,
+            model=replica.model.name,
+            events=replica.events,
+            journal=replica.journal,
+            users=replica.users.known,
+            items=replica.items.known,
+            cold_items=int(((events > 0) & (events < _COLD)).sum()),
+            queue=self._writer.waiting,
+            queue_limit=self.limits.queue,
+            clock=replica.clock,
+            commit_milliseconds=1_000 * commits.seconds,
+            commits=commits.count,
+            applied_milliseconds=1_000 * commits.applied_seconds,
+            store_bytes=self._store.size(),
+            started=self._started,
+        )
+
+    def bias(self) -> Bias:
+        """How the last recommendations fell on the catalogue."""
+        with self._replica.lock.read():
+            return self._exposure.bias(self._replica.ledger.item_events)
+
+    def close(self, drain: bool = True) -> None:
+        """Stop: take no more events, finish those that wait (or fail them with Stopped), close the store."""
+        self._writer.close(drain)
+        self._store.close()
+
+    # What the answers are made of
+
+    def _bounded(self, k: int) -> int:
+        if not 1 <= k <= self.limits.k:
+            raise InvalidRequest(f"{k} entries were asked for; ask for 1 to {self.limits.k:,}")
+        return k
+
+    def _bounded_ids(self, names: Sequence[str]) -> Sequence[str]:
+        if len(names) > self.limits.ids:
+            raise InvalidRequest(f"{len(names):,} ids; name at most {self.limits.ids:,}")
+        return names
+
+    def _leave_out(self, exclude_seen: bool | None) -> bool:
+        return self._replica.model.exclude_seen if exclude_seen is None else exclude_seen
+
+    def _known_items(self, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
+        """The rows of items, in order, and the names without one."""
+        rows = self._replica.items.rows(self._bounded_ids(names))
+        return rows[rows >= 0], tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row < 0)
+
+    def _candidates(self, names: Sequence[str] | None, tags: Sequence[str]) -> tuple[Rows | None, tuple[str, ...]]:
+        """The rows to choose from, ascending, None for all; and the names that have none."""
+        if names is None:
+            return (self._replica.catalogue.tagged(tags) if tags else None), ()
+        rows, ignored = self._known_items(names)
+        rows = np.unique(rows)
+        return (np.intersect1d(rows, self._replica.catalogue.tagged(tags)) if tags else rows), ignored
+
+    def _recommended(self, best: Best, known: bool, ignored: tuple[str, ...]) -> Recommendations:
+        self._exposure.add(np.array([row for row, _ in best], dtype=np.int32))
+        return Recommendations(tuple(map(self._scored, best)), known, ignored)
+
+    def _scored(self, entry: tuple[int, float]) -> ScoredItem:
+        name = self._replica.items.name(entry[0])
+        attributes = self._replica.catalogue.of(name)
+        return ScoredItem(name, entry[1], attributes.title, attributes.tags)
+
+    def _scored_users(self, best: Best) -> list[ScoredUser]:
+        return [ScoredUser(self._replica.users.name(row), score) for row, score in best]
+
+    def _reasons(self, item: int, weights: np.typing.NDArray[np.float32], history: Rows, k: int) -> tuple[Reason, ...]:
+        order = [at for at in np.argsort(-weights).tolist() if history[at] != item][:k]
+        names = [self._replica.items.name(int(history[at])) for at in order]
+        return tuple(
+            Reason(name, self._replica.catalogue.of(name).title, float(weights[at]))
+            for name, at in zip(names, order, strict=True)
+        )
+
+    def _past_event(self, item: int, moment: float) -> PastEvent:
+        name = self._replica.items.name(item)
+        return PastEvent(name, self._replica.catalogue.of(name).title, None if np.isnan(moment) else moment)
+
+    def _named_user(self, row: int) -> Named:
+        return Named(self._replica.users.name(row), None, int(self._replica.ledger.user_events[row]))
+
+    def _named_item(self, name: str) -> Named:
+        row = self._replica.items.row(name)
+        events = int(self._replica.ledger.item_events[row]) if row >= 0 else 0
+        return Named(name, self._replica.catalogue.of(name).title, events)

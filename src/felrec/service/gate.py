@@ -1,0 +1,178 @@
+"""What every request passes before a route sees it, as plain ASGI: ids, headers, limits, the last line of defence.
+
+From the outside in: `Envelope` (request id, security headers, log line, metrics, no traceback leaves), `Hosts` (against
+DNS rebinding), `Admission` (bounded number of requests and bytes in flight), `EncodedPaths` (ids may hold a slash).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from felrec.service.logs import note
+from felrec.service.problems import Problem
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+UNLIMITED = ("/healthz", "/readyz", "/metrics")  # a busy service must still say that it is alive
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+SECURITY_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+Finished = Callable[[Scope, int, float], None]
+"""Told of each finished request: its scope, the status, and the seconds it took."""
+
+
+def request_id(scope: Scope) -> str:
+    """The id under which a request is logged and answered."""
+    return str(scope["state"]["request_id"])
+
+
+class Envelope:
+    """Gives each request an id, each answer its headers, each failure a shape, and tells who wants to know."""
+
+    def __init__(self, app: ASGIApp, finished: Finished) -> None:
+        self.app, self.finished = app, finished
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        identifier = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = identifier
+        began, status = time.perf_counter(), 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(MutableHeaders(raw=message["headers"]), identifier)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Problem as problem:
+            if status == 0:
+                await problem.response(identifier)(scope, receive, send_with_headers)
+        except Exception as error:
+            note("unexpected error", level=40, exception=error, request_id=identifier)
+            if status == 0:
+                internal = Problem(500, "something went wrong here; the log has more under this request id")
+                await internal.response(identifier)(scope, receive, send_with_headers)
+        finally:
+            self.finished(scope, status or 499, time.perf_counter() - began)
+
+
+def _add_headers(headers: MutableHeaders, identifier: str) -> None:
+    headers["x-request-id"] = identifier
+    for name, value in SECURITY_HEADERS.items():
+        headers[name] = value
+    page = not headers.get("content-type", "").startswith("application/json")
+    headers["content-security-policy"] = PAGE_POLICY if page else DATA_POLICY
+    if "cache-control" not in headers:
+        headers["cache-control"] = "no-cache" if page else "no-store"
+
+
+class Hosts:
+    """Refuses names that are not this machine's: no web page can reach a loopback service by a name of its own."""
+
+    LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+    def __init__(self, app: ASGIApp, allowed: frozenset[str] | None) -> None:
+        self.app, self.allowed = app, allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http" and self.allowed is not None:
+            host = re.sub(r":\d*$", "", Headers(scope=scope).get("host", "")).lower()
+            if host not in self.allowed:
+                raise Problem(421, "this service answers to localhost alone; behind a proxy start it with --keys")
+        await self.app(scope, receive, send)
+
+
+@dataclass
+class Admission:
+    """Bounds what is in flight: more requests get 429, a longer body 413, more bytes in all 429."""
+
+    app: ASGIApp
+    max_requests: int
+    max_body: int
+    max_bytes: int  # of all bodies in flight
+    requests: int = 0
+    bytes: int = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["path"] in UNLIMITED:
+            await self.app(scope, receive, send)
+            return
+        self._check_length(Headers(scope=scope).get("content-length", "0"))
+        if self.requests >= self.max_requests:
+            raise busy("too many requests at once")
+        self.requests += 1
+        taken = 0
+
+        async def counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            size = len(message.get("body", b""))
+            taken += size
+            self.bytes += size
+            if taken > self.max_body:
+                raise self._too_long()
+            if self.bytes > self.max_bytes:
+                raise busy("too many bytes in flight")
+            return message
+
+        try:
+            await self.app(scope, counted, send)
+        finally:
+            self.requests -= 1
+            self.bytes -= taken
+
+    def _check_length(self, length: str) -> None:
+        if length.isdecimal() and int(length) > self.max_body:
+            raise self._too_long()
+
+    def _too_long(self) -> Problem:
+        return Problem(413, f"the body is over {self.max_body:,} bytes; send fewer rows at a time")
+
+
+def busy(reason: str, seconds: float = 1.0) -> Problem:
+    """429 with when to come back."""
+    return Problem(429, f"{reason}; try again after the seconds of Retry-After", retry_after(seconds))
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """Whole seconds, at least one, as HTTP wants them."""
+    return {"retry-after": str(max(1, round(seconds)))}
+
+
+class EncodedPaths:
+    """Routes by the path as it was sent, still percent-encoded, so that an id may hold a slash (`%2F`)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer one request."""
+        if scope["type"] == "http" and scope.get("raw_path"):
+            scope["path"] = quote(scope["raw_path"].partition(b"?")[0], safe="/%:@!$&'()*+,;=~")
+        return self.app(scope, receive, send)

@@ -1,0 +1,81 @@
+// The frame: which view is shown, the theme, and the line at the top that says how the service is.
+import { get } from "./api.js";
+import { byId, count } from "./dom.js";
+import * as health from "./health.js";
+import * as lab from "./lab.js";
+import * as live from "./live.js";
+import * as map from "./map.js";
+import { clear } from "./notice.js";
+
+const views = { live, lab, map, health };
+const LOOK = 5000; // milliseconds between two looks at the service
+const mounted = new Set();
+let current = null;
+
+/** The address is #/view or #/view/id. */
+function route() {
+  if (location.hash === "#main") return; // the link that skips the navigation
+  const [name, ...rest] = location.hash.slice(2).split("/");
+  const wanted = name in views ? name : "live";
+  if (current && current !== wanted) {
+    views[current].hide();
+    clear();
+  }
+  for (const view of Object.keys(views)) byId(`view-${view}`).hidden = view !== wanted;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.dataset.view === wanted) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${byId(`${wanted}-title`).textContent} · felrec`;
+  if (!mounted.has(wanted)) views[wanted].mount();
+  mounted.add(wanted);
+  current = wanted;
+  views[wanted].show(decode(rest.join("/")));
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return ""; // an address that someone mistyped
+  }
+}
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+
+function nameTheme() {
+  byId("theme").textContent = isDark() ? "Light" : "Dark";
+  document.dispatchEvent(new Event("felrec-theme"));
+}
+
+function switchTheme() {
+  const chosen = isDark() ? "light" : "dark";
+  document.documentElement.dataset.theme = chosen;
+  try {
+    localStorage.setItem("felrec-theme", chosen);
+  } catch {
+    // Then it lasts until the page is closed.
+  }
+  nameTheme();
+}
+
+async function look() {
+  const dot = document.querySelector("#status .dot");
+  try {
+    const { model, events, users, items, ready } = await get("v1/stats");
+    dot.dataset.state = ready ? "ready" : "waiting";
+    byId("status-text").textContent = `${model} · ${count(events)} events · ${count(users)} users · ${count(items)} items`;
+  } catch {
+    dot.dataset.state = "gone";
+    byId("status-text").textContent = "no answer";
+  }
+  setTimeout(look, LOOK);
+}
+
+byId("theme").addEventListener("click", switchTheme);
+dark.addEventListener("change", nameTheme);
+addEventListener("hashchange", route);
+nameTheme();
+route();
+look();

@@ -1,0 +1,143 @@
+"""The one writer: takes what waits, makes it durable, shows it to the readers, and only then answers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from felrec.errors import FelrecError, InvalidRequest, Overloaded, Stopped
+from felrec.service.answers import Answers
+from felrec.service.limits import Limits
+from felrec.service.recorder import Recorder
+from felrec.service.records import Receipt
+from felrec.service.submissions import Submission
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Task:
+    """Something else that changes the store."""
+
+    work: Callable[[], Any]
+    future: Future[Any] = field(default_factory=Future)
+
+
+class Writer:
+    """A thread with a bounded queue."""
+
+    def __init__(self, recorder: Recorder, answers: Answers, limits: Limits) -> None:
+        self._recorder, self._answers, self._limits = recorder, answers, limits
+        self._queue: deque[Submission | Task] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self.waiting = 0  # events in the queue
+        self._rate = 1_000.0  # events a second, lately
+        self._thread = threading.Thread(target=self._run, name="felrec-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, submission: Submission) -> Future[Receipt]:
+        """Queue events, or say that they came before."""
+        if len(submission) > self._limits.submission:
+            raise InvalidRequest(f"{len(submission)} events; send at most {self._limits.submission:,} at a time")
+        with self._changed:
+            if submission.key and (before := self._answers.find(submission.key)):
+                return before
+            self._check_open()
+            if self.waiting + len(submission) > self._limits.queue:
+                wait = min(30.0, max(1.0, self.waiting / self._rate))
+                raise Overloaded(f"{self.waiting:,} events wait; try again in {wait:.0f} s", wait)
+            if submission.key:
+                self._answers.begin(submission.key, submission.future)
+            self.waiting += len(submission)
+            self._queue.append(submission)
+            self._changed.notify()
+        return submission.future
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """Do something between two batches, and wait for it."""
+        task = Task(work)
+        with self._changed:
+            self._check_open()
+            self._queue.append(task)
+            self._changed.notify()
+        return task.future.result()
+
+    def close(self, drain: bool) -> None:
+        """Stop after what waits, or at once."""
+        with self._changed:
+            self._closing = True
+            dropped = [] if drain else list(self._queue)
+            if not drain:
+                self._queue.clear()
+            self._changed.notify()
+        for one in dropped:
+            one.future.set_exception(Stopped("the engine is closing; send it again later"))
+        self._thread.join()
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise Stopped("the engine is closing; send it again later")
+
+    def _run(self) -> None:
+        while taken := self._take():
+            if isinstance(taken[0], Task):
+                _resolve(taken[0].future, taken[0].work)
+            else:
+                self._write([one for one in taken if isinstance(one, Submission)])
+
+    def _take(self) -> list[Submission | Task]:
+        """What waits, up to a block of events, never waiting for more; nothing when it is time to stop."""
+        with self._changed:
+            while not self._queue and not self._closing:
+                self._changed.wait()
+            taken: list[Submission | Task] = []
+            events = 0
+            while self._queue:
+                first = self._queue[0]
+                alone = isinstance(first, Task)
+                size = 0 if isinstance(first, Task) else len(first)
+                if taken and (alone or events + size > self._limits.block):
+                    break
+                taken.append(self._queue.popleft())
+                events += size
+                if alone:
+                    break
+            return taken
+
+    def _write(self, submissions: list[Submission]) -> None:
+        begun, events = time.perf_counter(), sum(map(len, submissions))
+        try:
+            receipts = self._recorder.take_in(submissions)
+        except Exception as error:
+            self._failed(submissions, error)
+            return
+        self._rate += 0.1 * (events / max(time.perf_counter() - begun, 1e-6) - self._rate)
+        with self._changed:
+            self.waiting -= events
+        for submission, receipt in zip(submissions, receipts, strict=True):
+            submission.future.set_result(receipt)
+
+    def _failed(self, submissions: list[Submission], error: Exception) -> None:
+        if not isinstance(error, FelrecError):
+            _log.exception("a batch of events was not taken in")
+        with self._changed:
+            for submission in submissions:
+                self.waiting -= len(submission)
+                if submission.key:
+                    self._answers.drop(submission.key)
+        for submission in submissions:
+            submission.future.set_exception(error)
+
+
+def _resolve(future: Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        future.set_result(work())
+    except Exception as error:
+        future.set_exception(error)

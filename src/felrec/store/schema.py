@@ -1,0 +1,22 @@
+"""The tables of a store file."""
+
+from __future__ import annotations
+
+FORMAT = 1
+APPLICATION = 0x666C7263  # "flrc", in the head of the file: says whose file it is
+
+TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE users (row INTEGER PRIMARY KEY, id TEXT, crc INTEGER NOT NULL);
+CREATE TABLE items (row INTEGER PRIMARY KEY, id TEXT, crc INTEGER NOT NULL);
+CREATE TABLE attributes (id TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE base (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE blocks (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE state (row INTEGER PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE answers (key BLOB PRIMARY KEY, body BLOB NOT NULL, text TEXT NOT NULL, expires REAL NOT NULL,
+                      crc INTEGER NOT NULL) WITHOUT ROWID;
+"""
+# A row of `state` is row r of table t, numbered r * (number of tables) + t: all that an event changes of a user lies on
+# one page.
+
+PART = 65_536  # pairs of a part of the base

@@ -1,0 +1,328 @@
+"""A store in one SQLite file: write-ahead log, full sync, a checksum for every row."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import apsw
+
+from felrec.data.events import RowChange
+from felrec.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
+from felrec.store.checksums import encode_rows, of_name, of_row, to_json
+from felrec.store.protocol import Base, Batch, Contents, Identity, Removal, Table
+from felrec.store.reading import (
+    Counters,
+    answer_crc,
+    read_contents,
+    read_counters,
+    read_identity,
+    read_meta,
+    read_tables,
+)
+from felrec.store.schema import APPLICATION, FORMAT, PART, TABLES
+
+Mode = Literal["create", "write", "read"]
+_WAIT = 10_000  # milliseconds to wait for somebody else's write
+_FOREIGN = "{name} is no store of felrec, or its head is damaged; give another file, or restore a backup"
+_DAMAGED = "{name} is damaged ({what}); restore a backup, or rebuild it from one with felrec replay"
+
+
+class SqliteStore:
+    """`create` makes the file where there is none, `write` needs one, `read` leaves it to others to write."""
+
+    def __init__(self, path: Path, mode: Mode = "create", max_bytes: int | None = None) -> None:
+        self.path = path
+        self._fence = 0
+        self._unclean = False  # old pages of an erased user may still be in the write-ahead log
+        self._counters, self._tables = Counters(), list[Table]()
+        if mode != "create" and not path.is_file():
+            raise StoreError(f"{path}: there is no store; make one with felrec serve or felrec import")
+        if not path.absolute().parent.is_dir():
+            raise StoreError(f"{path}: there is no directory {path.parent}; make it, or choose another path")
+        self._lease = None if mode == "read" else _take_lease(path)
+        self._open = True
+        try:
+            with self._translated():
+                self._connection = apsw.Connection(str(path))
+                self._connection.set_busy_timeout(_WAIT)
+                self._prepare(mode, max_bytes)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has not begun yet."""
+        return self._counters.state is None
+
+    @property
+    def identity(self) -> Identity:
+        """The model it belongs to, without reading the rest."""
+        with self._reading():
+            return read_identity(read_meta(self._connection, self._damaged))
+
+    def limit(self, max_bytes: int | None) -> None:
+        """The most that the file may take; None is as much as there is room."""
+        page = int(self._value("PRAGMA page_size"))
+        self._value(f"PRAGMA max_page_count={max(1, max_bytes // page) if max_bytes else 0xFFFFFFFE}")
+
+    def begin(self, identity: Identity, base: Base) -> None:
+        """Fill an empty store."""
+        counters = Counters(
+            users=len(base.users), items=len(base.items), state=[0] * len(base.tables), clock=base.clock
+        )
+        tables = list(base.tables)
+        with self._transaction(counters):
+            self._note("identity", to_json(asdict(identity)))
+            self._note("tables", to_json(tables))
+            self._add_ids("users", 0, base.users)
+            self._add_ids("items", 0, base.items)
+            for start in range(0, len(base.pairs), PART):
+                self._put_records("base", counters.parts, base.pairs[start : start + PART].tobytes())
+                counters.parts += 1
+            self._put_state(base.state, tables, counters)
+        self._tables = tables
+
+    def load(self) -> Contents:
+        """Everything, with every checksum checked."""
+        with self._reading():
+            return read_contents(self._connection, self._damaged)
+
+    def commit(self, batch: Batch) -> None:
+        """Write a batch in one transaction; when this returns it is on disk."""
+        counters = replace(self._counters, state=list(self._counters.state or ()), applied=batch.applied)
+        if (batch.first_user, batch.first_item) != (counters.users, counters.items):
+            raise StoreError(f"{self.name}: the batch was numbered for another state of the store; this is a bug")
+        with self._transaction(counters):
+            counters.users += len(batch.users)
+            counters.items += len(batch.items)
+            self._add_ids("users", batch.first_user, batch.users)
+            self._add_ids("items", batch.first_item, batch.items)
+            for records in batch.blocks:
+                self._put_records("blocks", counters.blocks, records.tobytes())
+                counters.blocks += 1
+                counters.events += len(records)
+            self._put_state(batch.state, self._tables, counters)
+            self._connection.execute("DELETE FROM answers WHERE expires < ?", (time.time(),))
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)",
+                [(*answer, answer_crc(answer)) for answer in batch.answers],
+            )
+            for item, attributes in batch.attributes.items():
+                counters.attributes += 1 - int(self._value("SELECT count(*) FROM attributes WHERE id = ?", item))
+                value = to_json(attributes)
+                row = (item, value, of_name(item, value))
+                self._connection.execute("INSERT OR REPLACE INTO attributes VALUES (?, ?, ?)", row)
+            for name, value in batch.notes.items():
+                self._note(f"note:{name}", value)
+        if self._unclean:
+            self._clean()
+
+    def erase(self, removal: Removal) -> bool:
+        """Remove a user in one transaction, then empty the write-ahead log, which holds older pages."""
+        counters = replace(self._counters, state=list(self._counters.state or ()))
+        with self._transaction(counters):
+            for table, rows in (("users", [removal.user]), ("items", removal.items.tolist())):
+                self._connection.executemany(
+                    f"UPDATE {table} SET id = NULL, crc = ? WHERE row = ?", [(of_row(row, b""), row) for row in rows]
+                )
+            for number, records in removal.blocks.items():
+                before = self._value("SELECT length(records) FROM blocks WHERE row = ?", number)
+                counters.events += len(records) - int(before) // records.dtype.itemsize
+                self._put_records("blocks", number, records.tobytes())
+            for number, pairs in removal.parts.items():
+                self._put_records("base", number, pairs.tobytes())
+            self._put_state(removal.state, self._tables, counters)
+        self._clean()
+        return not self._unclean
+
+    def backup(self, path: Path) -> None:
+        """A consistent copy, first under another name so that `path` is whole or not there."""
+        if path.exists():
+            raise StoreError(f"{path} exists; give the backup a new name")
+        unfinished = path.with_name(f".{path.name}.new")
+        unfinished.unlink(missing_ok=True)
+        with self._translated():
+            copy = apsw.Connection(str(unfinished))
+            try:
+                with copy.backup("main", self._connection, "main") as copying:
+                    copying.step(-1)  # in one go: a write in between would make it begin again
+            finally:
+                copy.close()
+        with unfinished.open("r+b") as file:
+            os.fsync(file.fileno())
+        unfinished.rename(path)
+
+    def verify(self) -> list[str]:
+        """Check the file's own structure, every checksum, every count."""
+        findings: list[str] = []
+        try:
+            with self._reading():
+                for (line,) in self._connection.execute("PRAGMA integrity_check(20)"):
+                    if line != "ok":
+                        findings.append(f"SQLite: {' '.join(str(line).split())}")
+                read_contents(self._connection, findings.append)
+        except StoreDamaged as error:
+            findings.append(str(error))
+        return list(dict.fromkeys(findings))
+
+    def size(self) -> int:
+        """Bytes of the file and its write-ahead log."""
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def close(self) -> None:
+        """Give it free for others."""
+        if self._open:
+            self._open = False
+            if hasattr(self, "_connection"):
+                self._connection.close()
+            if self._lease is not None:
+                self._lease.close()
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # The parts of a transaction
+
+    def _prepare(self, mode: Mode, max_bytes: int | None) -> None:
+        fresh = self._value("PRAGMA page_count") == 0
+        if fresh and mode != "create":
+            raise StoreError(f"{self.name} is an empty file; make a store with felrec serve or felrec import")
+        if not fresh:
+            self._check_head()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "journal_size_limit=67108864"):
+            self._connection.execute(f"PRAGMA {pragma}").fetchall()
+        if fresh:
+            self._connection.execute(
+                f"BEGIN IMMEDIATE; PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; {TABLES} COMMIT"
+            )
+        self.limit(max_bytes)
+        with self._reading():
+            meta = read_meta(self._connection, self._damaged)
+            if "counters" in meta:
+                self._counters, self._tables = read_counters(meta), read_tables(meta)
+        if mode != "read":
+            self._fence = int(meta.get("fence", 0)) + 1
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._note("fence", str(self._fence))
+            self._connection.execute("COMMIT")
+
+    def _check_head(self) -> None:
+        if self._value("PRAGMA application_id") != APPLICATION:
+            raise StoreDamaged(_FOREIGN.format(name=self.name))
+        version = int(self._value("PRAGMA user_version"))
+        if version > FORMAT:
+            raise StoreMismatch(f"{self.name} was written by a newer felrec (format {version}); upgrade felrec")
+
+    @contextmanager
+    def _transaction(self, counters: Counters) -> Iterator[None]:
+        """All of it or nothing; the counters are written last and count only once they are on disk."""
+        with self._translated():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                if int(self._value("SELECT value FROM meta WHERE name = 'fence'")) != self._fence:
+                    raise StoreBusy(f"{self.name}: another engine has taken the store over; stop this one")
+                yield
+                self._note("counters", to_json(asdict(counters)))
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        self._counters = counters
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """All reads see the same moment."""
+        with self._translated():
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            except (ValueError, KeyError, TypeError) as error:  # what was read is not what anybody wrote
+                self._damaged(" ".join(str(error).split())[:120])
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    def _note(self, name: str, value: str) -> None:
+        row = (name, value, of_name(name, value))
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", row)
+
+    def _add_ids(self, table: str, first: int, ids: Any) -> None:
+        rows = [(row, name, of_row(row, name.encode())) for row, name in enumerate(ids, first)]
+        self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", rows)
+
+    def _put_records(self, table: str, row: int, content: bytes) -> None:
+        self._connection.execute(
+            f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (row, content, of_row(row, content))
+        )
+
+    def _put_state(self, change: RowChange, tables: list[Table], counters: Counters) -> None:
+        places = {table.name: t for t, table in enumerate(tables)}
+        assert counters.state is not None
+        upserts: list[tuple[int, bytes, int]] = []
+        for name, (rows, values) in change.items():
+            t = places[name]
+            numbers = [row * len(tables) + t for row in rows.tolist()]
+            upserts += [(n, value, of_row(n, value)) for n, value in zip(numbers, encode_rows(values), strict=True)]
+            counters.state[t] = max(counters.state[t], int(rows.max(initial=-1)) + 1)
+        upserts.sort()  # in the order of the file: each page is visited once
+        self._connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?, ?)", upserts)
+
+    def _clean(self) -> None:
+        """Move the write-ahead log into the file and empty it, unless somebody still reads what it holds."""
+        with self._translated():
+            busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+        self._unclean = bool(busy)
+
+    def _value(self, statement: str, *bindings: Any) -> Any:
+        return self._connection.execute(statement, bindings).fetchall()[0][0]
+
+    def _damaged(self, what: str) -> NoReturn:
+        raise StoreDamaged(_DAMAGED.format(name=self.name, what=what))
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Every way in which SQLite fails, as an error that says what to do."""
+        try:
+            yield
+        except apsw.FullError:
+            raise StoreFull(f"{self.name}: there is no room left; make some, then write again") from None
+        except apsw.NotADBError:
+            raise StoreDamaged(_FOREIGN.format(name=self.name)) from None
+        except (apsw.BusyError, apsw.LockedError):
+            raise StoreBusy(f"{self.name}: another process has been writing for {_WAIT // 1000} s; stop it") from None
+        except apsw.CantOpenError:
+            raise StoreError(f"{self.name}: cannot be opened; check its rights and those of its directory") from None
+        except (apsw.ReadOnlyError, apsw.PermissionsError):
+            raise StoreError(f"{self.name}: cannot be written; check its rights and those of its directory") from None
+        except apsw.IOError as error:
+            raise StoreError(f"{self.name}: the disk failed ({error}); check it, then write again") from None
+        except apsw.Error as error:
+            self._damaged(" ".join(str(error).split())[:120])
+
+
+def _take_lease(path: Path) -> apsw.Connection:
+    """Lock a file beside the store for as long as the process lives; SQLite's own locks work on every system."""
+    try:
+        lease = apsw.Connection(f"{path}-lease")
+        lease.execute("BEGIN EXCLUSIVE")
+    except apsw.BusyError:
+        raise StoreBusy(f"{path} is in use by another engine; stop it first, or post events to it instead") from None
+    except apsw.Error:
+        raise StoreError(f"{path}-lease: cannot be made; check the rights of the directory") from None
+    return lease

@@ -1,0 +1,160 @@
+"""Both clients against a real service, and against one that is busy, stopping or not there."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from felrec.client import AsyncClient, Client
+from felrec.errors import ServiceError
+
+
+def test_everything_once(url: str) -> None:
+    with Client(url) as shop:
+        events: Any = [("ada", "a/b"), ("ada", 7, 1_767_225_600.5), ("bob", "a/b", datetime(2026, 1, 2, tzinfo=UTC))]
+        receipt = shop.record([*events, ("", "nothing")])
+        assert (receipt.accepted, [row.row for row in receipt.rejected]) == (3, [3])
+        assert shop.put_item("a/b", title="Song", tags=["folk", "new"]).title == "Song"
+        assert shop.item("a/b").events == 2
+        found = shop.recommend("ada", 3, tags=["folk"], exclude_seen=False, why=True)
+        assert [(item.id, item.title, item.tags) for item in found.items] == [("a/b", "Song", ("folk", "new"))]
+        assert {reason.id for reason in found.items[0].why} <= {"a/b", "7"}
+        assert found.items[0].why
+        assert len(shop.recommend("nobody", 5).items) == 5
+        assert not shop.recommend("nobody", 5).known
+        assert shop.recommend("bob", candidates=[]).items == ()
+        assert {item.id for item in shop.recommend("eve", candidates=["a/b", 7]).items} == {"a/b", "7"}
+        assert len(shop.recommend_session(["a/b"], 4, candidates=None).items) == 4
+        assert len(shop.similar("a/b", 3).matches) == 3
+        assert len(shop.audience("a/b", 3).matches) == 3
+        assert len(shop.neighbours("ada", 3).matches) == 3
+        assert [past.id for past in shop.user("ada").history] == ["a/b", "7"]
+        assert shop.erase_user("ada").events == 2
+        shop.delete_item("a/b")
+        with pytest.raises(ServiceError, match="no such item"):
+            shop.item("a/b")
+        assert shop.stats()["model"] == "felrec-q"
+
+
+def test_the_same_to_await(url: str) -> None:
+    async def use() -> None:
+        async with AsyncClient(url) as shop:
+            receipts = await asyncio.gather(*(shop.record([(f"async-{n}", "x")]) for n in range(20)))
+            assert sum(receipt.accepted for receipt in receipts) == 20
+            found = await shop.recommend("async-1", 3)
+            assert found.known
+            assert (await shop.recommend_session(["x"], 2)).items
+            assert (await shop.erase_user("async-1")).events == 1
+            with pytest.raises(ServiceError, match="no event"):
+                await shop.user("async-1")
+
+    asyncio.run(use())
+
+
+def test_both_clients_can_do_the_same() -> None:
+    def methods(kind: type) -> dict[str, Any]:
+        found = inspect.getmembers(kind, inspect.isfunction)
+        return {name: inspect.signature(f).parameters for name, f in found if not name.startswith("_")}
+
+    assert methods(Client).keys() == methods(AsyncClient).keys()
+    for name, parameters in methods(Client).items():
+        assert parameters == methods(AsyncClient)[name], name
+
+
+def test_a_refusal_is_told_with_its_id(url: str) -> None:
+    with Client(url) as shop, pytest.raises(ServiceError) as refused:
+        shop.user("nobody at all")
+    error = refused.value
+    assert (error.status, error.code) == (404, "not_found")
+    assert len(error.request_id) == 32
+
+
+def test_a_comma_in_a_candidate_is_part_of_it(url: str) -> None:
+    with Client(url) as shop:
+        shop.record([("carla", "x,y"), ("carla", "x")])
+        assert [item.id for item in shop.recommend("dan", candidates=["x,y"]).items] == ["x,y"]
+
+
+@contextmanager
+def answering(*answers: tuple[int, dict[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """A server that gives these answers in turn; its address, and the idempotency keys it was sent."""
+    keys: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, headers = answers[len(keys)]
+            keys.append(self.headers["Idempotency-Key"])
+            good = {"accepted": 1, "late": 0, "rejected": [], "events": 1, "added later": True}
+            bad = {"error": {"code": "overloaded", "message": "busy", "request_id": "r"}}
+            body = json.dumps(good if status == 200 else bad).encode()
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", keys
+        server.shutdown()
+        thread.join()
+
+
+def test_a_busy_service_is_tried_again_with_the_same_key() -> None:
+    with answering((429, {"Retry-After": "0"}), (503, {"Retry-After": "0"}), (200, {})) as (url, keys):
+        with Client(url) as shop:
+            assert shop.record([("a", "b")]).accepted == 1
+        assert len(keys) == 3
+        assert len(set(keys)) == 1
+
+    async def use(url: str) -> int:
+        async with AsyncClient(url) as shop:
+            return (await shop.record([("a", "b")], key="mine")).accepted
+
+    with answering((503, {}), (200, {})) as (url, keys):
+        assert asyncio.run(use(url)) == 1
+        assert keys == ["mine", "mine"]
+
+
+def test_it_gives_up_in_the_end() -> None:
+    with answering(*[(429, {"Retry-After": "0"})] * 3) as (url, keys), Client(url, retries=2) as shop:
+        with pytest.raises(ServiceError, match="busy") as refused:
+            shop.record([("a", "b")])
+        assert refused.value.status == 429
+        assert len(keys) == 3
+
+
+def test_other_refusals_are_not_tried_again() -> None:
+    with answering((507, {})) as (url, keys), Client(url) as shop:
+        with pytest.raises(ServiceError):
+            shop.record([("a", "b")])
+        assert len(keys) == 1
+
+
+def test_nobody_there_is_said_in_words() -> None:
+    with answering() as (url, _):
+        pass
+    with Client(url, retries=1) as shop, pytest.raises(ServiceError, match="is felrec serve running there") as refused:
+        shop.stats()
+    assert refused.value.status == 0
+
+
+def test_the_client_needs_no_torch() -> None:
+    code = "import sys, felrec.client; assert not {'torch', 'fastapi', 'polars'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,246 @@
+"""Every experiment from end to end: its files, its numbers, the paper's beside them, and its scale."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from felrec.errors import ConfigError
+from felrec.experiments import EXPERIMENTS, Data, Lab, reproduce
+
+from .conftest import MODELS
+
+pytest.importorskip("openTSNE")
+NAMES = list(EXPERIMENTS)
+
+
+@pytest.fixture(scope="session")
+def made(runs: Path, log: Data, other: Data, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """All experiments, one after another, on the same runs."""
+    from .conftest import SCALE, TINY
+
+    folders = {}
+    for name, experiment in EXPERIMENTS.items():
+        models = ("felrec-q",) if name == "zero-shot" else MODELS
+        lab = Lab(runs, SCALE, models, TINY)
+        several = experiment.logs == "several"
+        out = tmp_path_factory.mktemp(name)
+        logs = [log, other] if several else [log]
+        reproduce(name, lab, logs, out, other if name == "table-movielens" else None)
+        folders[name] = out
+    return folders
+
+
+def page(made: dict[str, Path], name: str) -> str:
+    return (made[name] / f"{name}.md").read_text()
+
+
+def told(made: dict[str, Path], name: str, kind: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((made[name] / f"{name}{kind}.json").read_text())
+    return found
+
+
+def lines(text: str, start: str) -> list[list[str]]:
+    """The rows of the first table whose head starts with a word."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if (line.startswith(f"| {start} |") and not found) or (found and line.startswith("|")):
+            found.append(cells)
+        elif found:
+            break
+    return [found[0], *found[2:]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_files_are_written(made: dict[str, Path], name: str) -> None:
+    out = made[name]
+    assert (out / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (out / f"{name}.svg").read_text()
+    assert f"]({name}.png)" in page(made, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_log_and_scale_are_said(made: dict[str, Path], name: str, log: Data) -> None:
+    text, scale = page(made, name), told(made, name)["scale"]
+    assert "the newest 80 % of the events, 1 epochs, gradients from 50 %" in text
+    assert scale["text"] in text
+    assert (scale["events"], scale["epochs"], scale["trained_share"]) == (0.8, 1, 0.5)
+    assert "alpha (1,200 events" in text
+    assert log.split.log.fingerprint in [each["fingerprint"] for each in told(made, name)["logs"]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_config_is_exact(made: dict[str, Path], name: str) -> None:
+    config = told(made, name, ".config")
+    assert config["felrec"]
+    assert config["machine"]["cores"]
+    assert config["date"][:2] == "20"
+    assert config["seconds"] > 0
+    for row in config["rows"]:
+        if row["training"]:
+            assert (row["training"]["epochs"], row["training"]["trained_share"]) == (1, 0.5)
+            assert row["plan"]["epochs"] == 1
+            assert row["settings"]["width"] == 8
+
+
+def test_the_table_says_what_the_json_says(made: dict[str, Path]) -> None:
+    head, *rows = lines(page(made, "table-movielens"), "model")
+    reports = {row["model"]: row for row in told(made, "table-movielens")["rows"]}
+    assert [row[0] for row in rows] == list(reports)
+    assert list(reports) == [*MODELS[:5], "felrec-q-reset", "felrec-q-zero", "felrec-p"]
+    names = ("observed", "new_users", "new_items", "total", "total_representable")
+    at = (3, 5, 7, 9, 10)
+    assert [head[place].split(" (")[0] for place in at] == [
+        *("observed", "new users", "new items"),
+        *("total", "representable"),
+    ]
+    for row in rows:
+        for partition, place in zip(names, at, strict=True):
+            values = reports[row[0]]["partitions"][partition]
+            numbers = [values[metric] for metric in ("rank", "hr@10_sampled", "hr@10")]
+            assert row[place] == ("—" if None in numbers else " / ".join(f"{value:.3f}" for value in numbers))
+
+
+def test_the_papers_numbers_stand_beside_ours(made: dict[str, Path]) -> None:
+    head, *rows = lines(page(made, "table-movielens"), "model")
+    by_name = {row[0]: row for row in rows}
+    assert [head[place] for place in (2, 4, 6, 8, 11)] == [*["paper's"] * 4, "paper's total"]
+    assert by_name["felrec-q"][2] == "0.48M"
+    assert by_name["felrec-q"][8] == "0.102 / 0.7939"  # new items
+    assert by_name["felrec-q-zero"][11] == "0.098 / 0.7025"
+    assert by_name["sasrec"][6] == "0.026 / 0.9388"  # new users
+    assert by_name["sasrec"][8] == "—"
+    assert by_name["popularity"][2] == "—"
+    twitch = {row[0]: row for row in lines(page(made, "table-twitch"), "model")[1:]}
+    assert twitch["felrec-p"][4] == "0.019 / 0.9460"  # observed
+    assert "MovieLens 25M" in page(made, "table-movielens")
+    assert "on Twitch" in page(made, "table-twitch")
+
+
+def test_without_another_log_the_zero_row_is_left_out_and_that_is_said(made: dict[str, Path]) -> None:
+    assert not any(row["model"].endswith("-zero") for row in told(made, "table-twitch")["rows"])
+    assert "left out, for want of another log" in page(made, "table-twitch")
+
+
+def test_each_model_is_trained_once_for_all_experiments(made: dict[str, Path], runs: Path, log: Data) -> None:
+    folders = sorted(folder.name.split(",")[0] for folder in (runs / log.key).iterdir())
+    assert folders == sorted([*MODELS, *["felrec-q"] * 4, "felrec-p"])  # five ablations are trained, -NN is not
+
+
+def test_costs(made: dict[str, Path]) -> None:
+    costs = told(made, "table-movielens")["costs"]
+    assert "felrec-q-reset" not in costs  # the same run as felrec-q
+    for name, cost in costs.items():
+        assert cost["train_seconds_per_million"] > 0
+        assert cost["cpu_minutes"] > 0
+        assert cost["epochs"] == (None if "popularity" in name else 1)
+    written = [line for line in page(made, "table-movielens").splitlines() if line.startswith("| sasrec | 1 (1)")]
+    assert f"{costs['sasrec']['train_seconds_per_million']:,.1f}" in written[0]
+
+
+def test_ablations_differ_in_one_setting(made: dict[str, Path]) -> None:
+    rows = {row["name"]: row for row in told(made, "ablation", ".config")["rows"]}
+    plain = rows["felrec-q"]["settings"]
+    changed = {
+        name: {key for key in plain if row["settings"][key] != plain[key]}
+        for name, row in rows.items()
+        if name.startswith("felrec-q")
+    }
+    assert changed == {
+        "felrec-q": set(),
+        "felrec-q-ln": {"normalisation"},
+        "felrec-q-nomlp": {"projection"},
+        "felrec-q-sharemlp": {"share_projections"},
+        "felrec-q-notype": {"type_embedding"},
+        "felrec-q-nn": {"neighbours"},
+    }
+    assert rows["felrec-q-nn"]["run"] == rows["felrec-q"]["run"]
+    table = {row[0]: row for row in lines(page(made, "ablation"), "model")[1:]}
+    assert table["felrec-q-nomlp"][4] == "0.163 / 0.1234"
+    totals = {row["model"]: row["partitions"]["total"] for row in told(made, "ablation")["rows"]}
+    assert table["felrec-q-ln"][3].startswith(f"{totals['felrec-q-ln']['rank']:.3f} / ")
+
+
+def test_over_time_counts_every_event_that_a_model_can_represent(made: dict[str, Path], log: Data) -> None:
+    curves = told(made, "over-time")["curves"]
+    events = {(c["model"], c["group"]): sum(point["events"] for point in c["points"]) for c in curves}
+    assert events["felrec-q", "I"] + events["felrec-q", "O+U"] == len(log.split.test)
+    assert ("sasrec", "I") not in events
+    assert events["sasrec", "O+U"] == events["felrec-q", "O+U"]
+    first = curves[[c["model"] for c in curves].index("felrec-q")]["points"][0]
+    assert (first["bin"], first["rank"]) == (0, 1.0)  # an item's first event is a miss
+    head, *rows = lines(page(made, "over-time"), "events of the item before")
+    column = head.index("felrec-q I, rank (events)")
+    assert rows[0][column] == f"1.000 ({first['events']})"
+
+
+def test_popularity_bias_has_a_row_for_every_model(made: dict[str, Path]) -> None:
+    rows = told(made, "popularity-bias")["rows"]
+    assert list(rows) == ["what users took", *MODELS]
+    for row in rows.values():
+        assert sum(row["deciles"]) == pytest.approx(1)
+        assert 0 <= row["gini"] < 1
+        assert 0 < row["coverage"] <= 1
+    assert rows["popularity"]["deciles"][0] > rows["what users took"]["deciles"][0]
+    table = {row[0]: row for row in lines(page(made, "popularity-bias"), "model")[1:]}
+    for name, row in rows.items():
+        assert table[name][1:] == [f"{v:.3f}" for v in (row["gini"], row["coverage"], *row["deciles"])]
+    assert (made["popularity-bias"] / "popularity-bias-2.svg").exists()
+
+
+def test_zero_shot_has_every_pair(made: dict[str, Path]) -> None:
+    rows = told(made, "zero-shot")["rows"]
+    ways = {(row["trained_on"], row["tested_on"], row["cache"]) for row in rows}
+    assert ways == {
+        (source, target, cache)
+        for source in ("alpha", "beta")
+        for target in ("alpha", "beta")
+        for cache in ("kept", "reset", "empty")
+        if cache != "kept" or source == target
+    }
+    text = page(made, "zero-shot")
+    for row in rows:
+        assert f"| {row['row']} |" in text
+        assert f"{row['partitions']['total']['rank']:.3f} / " in text
+    assert "| felrec-q-zero | 0.098 / 0.7025 | 0.053 / 0.8865 |" in text
+
+
+def test_protocols_tell_how_much_is_leak(made: dict[str, Path]) -> None:
+    rows = told(made, "protocols")["rows"]
+    assert [row["model"] for row in rows] == list(MODELS)
+    text = page(made, "protocols")
+    for row in rows:
+        for metric, leak in row["leak"].items():
+            assert leak == pytest.approx(row["paper"][metric] - row["online"][metric])
+        numbers = f"| {row['online']['rank']:.3f} | {row['paper']['rank']:.3f} | {row['leak']['rank']:+.3f} |"
+        assert f"| {row['model']} {numbers}" in text
+    popular = rows[MODELS.index("popularity")]
+    assert popular["leak"]["rank"] < 0  # first events are no misses there
+
+
+def test_a_second_time_gives_the_same_page(
+    made: dict[str, Path], runs: Path, log: Data, tmp_path: Path, lab: Lab
+) -> None:
+    reproduce("protocols", lab, [log], tmp_path)
+    assert re.sub("20..-..-..", "", (tmp_path / "protocols.md").read_text()) == re.sub(
+        "20..-..-..", "", page(made, "protocols")
+    )
+
+
+def test_the_number_of_logs_is_checked(lab: Lab, log: Data, other: Data, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="one --data"):
+        reproduce("ablation", lab, [log, other], tmp_path)
+    with pytest.raises(ConfigError, match="two logs"):
+        reproduce("zero-shot", lab, [log], tmp_path)
+    with pytest.raises(ConfigError, match="table-twitch"):
+        reproduce("table-netflix", lab, [log], tmp_path)
+
+
+def test_zero_shot_refuses_what_belongs_to_one_log(lab: Lab, log: Data, other: Data, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="bpr-mf has no weights that say anything"):
+        reproduce("zero-shot", lab, [log, other], tmp_path)

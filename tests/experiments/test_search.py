@@ -1,0 +1,73 @@
+"""The search for a learning rate: every model the same, on validation, each rate tried once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from felrec.comparison import Unwatched, rows
+from felrec.comparison.rows import Row
+from felrec.errors import TrainingError
+from felrec.experiments import Data, Lab, Scale, search
+from felrec.experiments.search import RATES, best_rate, search_rate
+
+from .conftest import TINY
+
+
+def test_the_best_validation_rank_wins() -> None:
+    tried: dict[str, dict[str, Any]] = {
+        "0.1": {"rank": 0.3, "hr@10": 0.9},
+        "0.01": {"rank": 0.2, "hr@10": 0.1},
+        "0.001": {"diverged": "nan"},
+    }
+    assert best_rate(tried, "sasrec") == 0.01
+
+
+def test_if_all_diverge_it_is_an_error_that_names_the_model() -> None:
+    with pytest.raises(TrainingError, match="sasrec"):
+        best_rate({"0.1": {"diverged": "nan"}}, "sasrec")
+
+
+@pytest.fixture
+def row() -> Row:
+    return Row("felrec-q", "felrec-q", {**TINY, "epochs": 1})
+
+
+def test_an_interrupted_search_goes_on_where_it_was(
+    log: Data, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, began = rows.train_row, []
+
+    def interrupted(trial: Row, *args: Any, **options: Any) -> Any:
+        began.append(trial.settings["lr"])
+        if began == [0.1, 0.01]:
+            raise KeyboardInterrupt
+        return train(trial, *args, **options)
+
+    monkeypatch.setattr(search, "train_row", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
+    tried = search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
+    assert began == [0.1, 0.01, 0.01, 0.001]
+    assert list(tried) == [f"{rate:g}" for rate in RATES]
+    assert all(0 < result["rank"] < 1 and result["cpu_seconds"] > 0 for result in tried.values())
+    assert not list(tmp_path.glob("search-*"))  # only the results are kept
+
+
+def test_a_rate_that_diverges_loses(log: Data, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "RATES", (1e30, 0.01))
+    tried = search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
+    assert "diverged" in tried["1e+30"]
+    assert best_rate(tried, "felrec-q") == 0.01
+
+
+def test_the_chosen_rate_is_trained_with_and_told(log: Data, tmp_path: Path) -> None:
+    lab = Lab(tmp_path, Scale(epochs=1), settings=TINY, search_lr=True)
+    result = lab.result(lab.row("felrec-q"), log)
+    assert result.search is not None
+    assert result.manifest["training"]["lr"] == best_rate(result.search, "felrec-q")
+    assert json.loads((result.run / "search.json").read_text()) == result.search
+    assert "lr=searched" in result.run.name

@@ -1,0 +1,89 @@
+"""The maker of maps: places near ones together, in the background, and says why where it cannot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from felrec import runs
+from felrec.data.synthetic import synthetic_log
+from felrec.fitted import FittedModel
+from felrec.service import map as maps
+from felrec.service.engine import Engine
+from felrec.service.map import Cartographer, Map, Waiting, embed
+from felrec.service.records import NewEvent
+from felrec.store.sqlite import SqliteStore
+
+
+def opened(model: FittedModel, folder: Path) -> Engine:
+    return Engine.open(SqliteStore(folder / "store.sqlite"), model)
+
+
+@pytest.fixture
+def engine(run: Path, tmp_path: Path) -> Iterator[Engine]:
+    made = opened(runs.load(run), tmp_path)
+    yield made
+    made.close()
+
+
+def finished(cartographer: Cartographer, version: int = 1) -> Map:
+    until = time.monotonic() + 100
+    while time.monotonic() < until:
+        found = cartographer.latest()
+        if isinstance(found, Map) and found.version >= version:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("no map")
+
+
+def test_near_vectors_lie_together() -> None:
+    pytest.importorskip("openTSNE")
+    rng = np.random.default_rng(0)
+    centres = np.eye(8)[np.arange(60) % 2]
+    places = embed((centres + 0.1 * rng.normal(size=(60, 8))).astype(np.float32))
+    first, second = places[0::2], places[1::2]
+    apart = np.linalg.norm(first.mean(axis=0) - second.mean(axis=0))
+    assert apart > 2 * max(part.std(axis=0).max() for part in (first, second))
+
+
+def test_a_map_is_made_once_and_anew_when_it_is_outgrown(engine: Engine) -> None:
+    pytest.importorskip("openTSNE")
+    cartographer = Cartographer(engine)
+    waiting = cartographer.latest()
+    assert isinstance(waiting, Waiting)
+    assert waiting.working
+    assert "t-SNE" in waiting.message
+    assert cartographer.match(user="5") == (0, [], [])
+    made = finished(cartographer)
+    assert len(made.users) == engine.health().users
+    assert cartographer.latest() is made
+    version, users, items = cartographer.match(item=made.items[0].id)
+    assert (version, len(users), len(items)) == (1, len(made.users), len(made.items))
+    assert items[0] == pytest.approx(1.0, abs=1e-4)
+    crowd = [NewEvent(f"user {number}", "1") for number in range(engine.health().events // 2)]
+    engine.submit(crowd).result()
+    assert len(finished(cartographer, version=2).users) > len(made.users)
+
+
+def test_without_open_tsne_it_says_what_to_install(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maps, "find_spec", lambda name: None)
+    assert Cartographer(engine).latest() == Waiting(maps.NEEDS, working=False)
+
+
+def test_a_model_without_vectors_has_no_map(tmp_path: Path) -> None:
+    pytest.importorskip("openTSNE")
+    log = synthetic_log(300, n_users=20, n_items=20, seed=1).log
+    engine = opened(runs.fit(log, model="popularity"), tmp_path)
+    cartographer = Cartographer(engine)
+    told = cartographer.latest()
+    until = time.monotonic() + 30
+    while isinstance(told, Waiting) and told.working and time.monotonic() < until:
+        time.sleep(0.05)
+        told = cartographer.latest()
+    assert isinstance(told, Waiting)
+    assert "no vectors" in told.message
+    engine.close()

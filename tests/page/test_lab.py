@@ -1,0 +1,52 @@
+"""The cold-start lab: an item rises event by event."""
+
+from __future__ import annotations
+
+import httpx
+from playwright.sync_api import Page, expect
+
+
+def found(api: httpx.Client, title: str) -> dict[str, object]:
+    items = api.get("/v1/items", params={"prefix": title}).json()["items"]
+    assert len(items) == 1
+    item: dict[str, object] = api.get(f"/v1/items/{items[0]['id']}").json()
+    return item
+
+
+def test_similar_users_take_a_new_item_and_it_gets_ranks(page: Page, api: httpx.Client) -> None:
+    page.goto("/#/lab")
+    expect(page.locator("#lab-anchor input")).not_to_have_value("")
+    page.locator("#lab-name").fill("Novelty")
+    page.locator("#lab-takers").fill("3")
+    page.locator("#lab-watchers").fill("4")
+    page.locator("#lab-step").click()
+    rows = page.locator("#lab-table tbody tr")
+    expect(rows).to_have_count(2)  # before, and after the first event
+    page.locator("#lab-run").click()
+    expect(rows).to_have_count(4)
+    expect(page.locator("#lab-run")).to_have_text("Run")
+    expect(page.locator("#lab-told")).to_contain_text("After 3 events")
+    assert page.locator("#lab-chart path.line").count() == 2
+    item = found(api, "Novelty")
+    assert item["events"] == 3
+    ranks = [int(cell.replace(",", "")) for cell in page.locator("#lab-table td:nth-child(5)").all_text_contents()]
+    assert ranks == sorted(ranks)  # newest first: decayed popularity only rises
+    assert ranks[0] < ranks[-1]
+
+    page.locator("#lab-clear").click()
+    expect(page.locator("#lab-told")).to_contain_text("off the shelf")
+    assert found(api, "Novelty")["available"] is False
+
+
+def test_users_close_to_a_user(page: Page, api: httpx.Client) -> None:
+    page.goto("/#/lab")
+    page.get_by_label("a user").check()
+    page.locator("#lab-name").fill("Curiosity")
+    page.locator("#lab-step").click()
+    expect(page.locator("#notice")).to_contain_text("Choose an item or a user first")
+    page.locator("#lab-anchor input").fill("9")
+    page.locator("#lab-anchor [role=option]").first.click()
+    page.locator("#lab-step").click()
+    expect(page.locator("#lab-told")).to_contain_text("After 1 event:")
+    expect(page.locator("#notice")).to_be_hidden()
+    assert found(api, "Curiosity")["events"] == 1

@@ -1,0 +1,84 @@
+"""Live: pick somebody, take something, and the list is another one."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+from playwright.sync_api import Page, expect
+
+
+def choose(page: Page, place: str, typed: str, option: str) -> None:
+    page.locator(f"{place} input").fill(typed)
+    page.locator(f"{place} [role=option] .name").get_by_text(option).first.click()
+
+
+def events(api: httpx.Client, user: str) -> int:
+    return int(api.get(f"/v1/users/{user}").json()["events"])
+
+
+def test_a_click_posts_the_event_and_the_list_changes(page: Page, api: httpx.Client) -> None:
+    page.goto("/")
+    choose(page, "#live-user", "12", "12")
+    expect(page).to_have_url(re.compile("#/live/12$"))
+    rows = page.locator("#recommended li")
+    expect(rows).to_have_count(10)
+    answer = api.get("/v1/users/12/recommendations", params={"why": True}).json()["items"]
+    expect(rows.first).to_contain_text(answer[0]["title"])
+    expect(rows.first.locator(".why")).to_contain_text(answer[0]["why"][0]["title"])
+    expect(rows.first.locator(".tag")).to_have_text(answer[0]["tags"][0])
+    before = events(api, "12")
+    expect(page.locator("#history-count")).to_have_text(f"{before} events")
+
+    rows.nth(3).locator("button").click()
+    expect(page.locator("#click-to-list")).to_have_text(re.compile(r"^[\d.,]+ ms$"))
+    expect(page.locator("#history li").first).to_contain_text(answer[3]["title"])
+    expect(page.locator("#history li time").first).to_have_text("just now")
+    expect(page.locator("#history-count")).to_have_text(f"{before + 1} events")
+    assert events(api, "12") == before + 1
+    moved = page.locator("#recommended .moved").all_text_contents()
+    assert all(re.fullmatch(r"[▲▼] \d+|·|new", text) for text in moved)
+    assert len(moved) == 10
+
+
+def test_a_stranger_becomes_known(page: Page) -> None:
+    page.goto("/")
+    page.locator("#live-stranger").click()
+    expect(page.locator("#live-for")).to_have_text("for someone without a history")
+    expect(page.locator("#history")).to_contain_text("Nothing yet")
+    choose(page, "#live-item", "blue", "in blue")  # a word within the title
+    expect(page.locator("#history li")).to_have_count(1)
+    expect(page.locator("#live-for")).to_have_text("")
+    expect(page.locator("#timing")).to_contain_text("from click to new list")
+
+
+def test_filters(page: Page) -> None:
+    page.goto("/#/live/7")
+    expect(page.locator("#recommended li")).to_have_count(10)
+    page.locator("#live-tag").fill("red")
+    page.keyboard.press("Enter")
+    expect(page.locator("#recommended .tag", has_text="blue")).to_have_count(0)
+    expect(page.locator("#recommended .tag", has_text="red")).to_have_count(10)
+    page.locator("#live-tag").fill("green")
+    page.keyboard.press("Enter")
+    expect(page.locator("#recommended")).to_contain_text("no item fits these filters")
+
+
+def test_the_keyboard_is_enough(page: Page, api: httpx.Client) -> None:
+    page.goto("/")
+    expect(page.locator("#recommended li")).to_have_count(10)
+    page.locator("#live-user input").focus()
+    page.keyboard.type("20")
+    expect(page.locator("#live-user [role=option]").first).to_contain_text("20")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#live-user [aria-selected=true]")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#/live/20"))
+    before = events(api, "20")
+    expect(page.locator("#history-count")).to_have_text(f"{before} events")
+    while not page.locator("#recommended li button").first.evaluate("node => node === document.activeElement"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#click-to-list")).to_be_visible()
+    expect(page.locator("#recommended li button").first).to_be_focused()
+    assert events(api, "20") == before + 1

@@ -1,0 +1,84 @@
+"""The map: drawn, coloured by the match, and usable by mouse and keyboard."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+COLOURS = """canvas => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const seen = new Set();
+    for (let at = 0; at < data.length; at += 4) if (data[at + 3] === 255) seen.add(data.slice(at, at + 3).join());
+    return seen.size;
+}"""
+
+RED = """canvas => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const places = [];
+    for (let at = 0; at < data.length; at += 4) if (data[at] > 180 && data[at + 1] < 60) places.push(at / 4);
+    return places;
+}"""
+
+
+@pytest.fixture
+def drawn(page: Page) -> Page:
+    pytest.importorskip("openTSNE")
+    page.goto("/#/map")
+    expect(page.locator("#map-best-items li")).to_have_count(8, timeout=60_000)
+    return page
+
+
+def test_users_and_items_are_drawn_in_many_colours(drawn: Page) -> None:
+    for canvas in ("#map-users", "#map-items"):
+        assert drawn.locator(canvas).evaluate(COLOURS) > 20
+    expect(drawn.locator("#map-told")).to_contain_text("Items by how well they match this user")
+
+
+def test_a_click_selects(drawn: Page) -> None:
+    drawn.locator("#map-best-items button").nth(2).click()
+    title = drawn.locator("#map-item input").input_value()
+    assert title.startswith("Song ")
+    expect(drawn.locator("#map-told")).to_contain_text(title)
+    expect(drawn.locator("#map-told")).to_contain_text("Users by how well they match this item")
+    before = drawn.locator("#map-told").text_content()
+    # Where the tip is shown there is a point.
+    box = drawn.locator("#map-users").bounding_box()
+    assert box is not None
+    tip = drawn.locator("#map-users + .tip")
+    for step in range(400):
+        drawn.mouse.move(box["x"] + box["width"] * (step % 20 + 0.5) / 20, box["y"] + box["height"] * (step // 20) / 20)
+        if tip.is_visible():
+            break
+    expect(tip).to_be_visible()
+    drawn.mouse.down()
+    drawn.mouse.up()
+    expect(drawn.locator("#map-told")).not_to_have_text(before or "")
+    expect(drawn.locator("#map-item input")).to_have_value("")
+
+
+def test_arrow_keys_go_from_point_to_point(drawn: Page) -> None:
+    drawn.locator("#map-items").focus()
+    drawn.keyboard.press("ArrowRight")
+    tip = drawn.locator("#map-items + .tip")
+    expect(tip).to_contain_text("Song ")
+    for key in ("ArrowDown", "ArrowLeft", "ArrowUp", "+"):
+        drawn.keyboard.press(key)
+    drawn.keyboard.press("ArrowRight")
+    expect(tip).to_be_visible()
+    drawn.keyboard.press("Enter")
+    expect(drawn.locator("#map-item input")).to_have_value(tip_title(tip.text_content()))
+    drawn.keyboard.press("0")
+
+
+def tip_title(text: str | None) -> str:
+    return " ".join((text or "").split()[:4])
+
+
+def test_what_came_after_the_map_is_shown_amid_its_like(drawn: Page, api: httpx.Client) -> None:
+    api.post("/v1/interactions", json={"user": "late comer", "item": "7"}).raise_for_status()
+    before = drawn.locator("#map-users").evaluate(RED)
+    drawn.locator("#map-user input").fill("late comer")
+    drawn.keyboard.press("Enter")
+    expect(drawn.locator("#map-told")).to_contain_text("late comer")
+    assert drawn.locator("#map-users").evaluate(RED) not in (before, [])

@@ -1,0 +1,234 @@
+"""Nothing is lost and nothing is shown too early: restarts, replays, slow and full disks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import apsw
+import pytest
+from stores import BASE, NOTHING, contents_of, digest, fitted, made_up, open_engine, post, replayed_offline, state_of
+
+from felrec.data.events import Events
+from felrec.errors import ConfigError, StoreFull
+from felrec.fitted import FittedModel
+from felrec.service.engine import Engine
+from felrec.service.limits import Limits
+from felrec.service.records import Attributes, IdempotencyKey, NewEvent
+from felrec.store.sqlite import SqliteStore
+
+MODELS = ["felrec-q", "felrec-p", "popularity", "decayed-popularity", "repeat"]  # the last is replayed at the start
+
+
+def answers(engine: Engine) -> list[object]:
+    users = [f"user {n}" for n in range(20)] + ["3", "7", "a stranger"]
+    return [engine.recommend(user, 12, exclude_seen=exclude) for user in users for exclude in (True, False)]
+
+
+def busy_day(engine: Engine) -> None:
+    """Single events, small posts, late ones, and one that is cut into blocks."""
+    for n in range(10):
+        post(engine, made_up(1, start=1e9 + n, seed=n))
+    waiting = [engine.submit(made_up(30, start=1e9 - 100 * n, seed=n)) for n in range(12)]
+    for one in waiting:
+        one.result()
+    post(engine, made_up(700, start=1.1e9, users=40, items=60, seed=99))
+    post(engine, [NewEvent("user 1", "the last"), NewEvent("user 2", "the last")])
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("known", [NOTHING, BASE], ids=["empty", "base"])
+def test_a_restart_and_an_offline_replay_agree_bit_for_bit(name: str, known: Events, tmp_path: Path) -> None:
+    def model() -> FittedModel:
+        return fitted(name, known)
+
+    engine = open_engine(tmp_path / "s", model())
+    busy_day(engine)
+    before, live = answers(engine), state_of(engine)
+    engine.close()
+    assert replayed_offline(tmp_path / "s", model()) == live
+    again = open_engine(tmp_path / "s", model())
+    assert state_of(again) == live
+    assert answers(again) == before
+    post(again, made_up(5, start=1.2e9))
+    live = state_of(again)
+    again.close()
+    assert replayed_offline(tmp_path / "s", model()) == live
+
+
+def test_a_model_that_knows_only_its_own_items_cannot_begin_empty(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot begin empty"):
+        open_engine(tmp_path / "s", fitted("bpr-mf"))
+
+
+def test_attributes_and_histories_survive_a_restart(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", fitted(known=BASE))
+    post(engine, made_up(50))
+    engine.put_item("item 1", Attributes("One", ("a", "b"), available=False))
+    engine.put_item("never bought", Attributes("None"))
+    engine.delete_item("item 2")
+    before = engine.user("user 3"), engine.user("3"), engine.item("item 1"), engine.item("never bought")
+    assert before[1].history[0].time == 60 * 183
+    shown = answers(engine)
+    engine.close()
+    again = open_engine(tmp_path / "s", fitted(known=BASE))
+    assert (again.user("user 3"), again.user("3"), again.item("item 1"), again.item("never bought")) == before
+    assert answers(again) == shown
+    again.close()
+
+
+def test_events_that_wait_together_become_one_block(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", limits=Limits(block=100))
+    lock = write_lock(tmp_path / "s")
+    waiting = [engine.submit(made_up(30, seed=n)) for n in range(9)]  # the first is taken alone, or with others
+    lock.close()
+    for one in waiting:
+        one.result()
+    engine.close()
+    sizes = [len(block) for block in contents_of(tmp_path / "s").block_records]
+    assert sum(sizes) == 270
+    assert max(sizes) == 90
+    assert len(sizes) <= 5
+
+
+def write_lock(path: Path) -> apsw.Connection:
+    """Somebody else who is writing to the file, until closed."""
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    return other
+
+
+def test_reads_do_not_wait_for_a_write(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    post(engine, made_up(300))
+    lock = write_lock(tmp_path / "s")
+    future = engine.submit([NewEvent("user 1", "not yet")])
+    time.sleep(0.1)  # the writer has begun
+    assert "not yet" not in [item.id for item in engine.recommend("user 2", 1_000).items]
+    assert engine.user("user 1").events
+    assert engine.health().queue == 1
+    assert not future.done()
+    lock.close()
+    future.result()
+    assert "not yet" in [item.id for item in engine.recommend("user 2", 1_000).items]
+    engine.close()
+
+
+def test_the_same_key_in_flight_is_taken_in_once(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    lock = write_lock(tmp_path / "s")
+    both = [engine.submit(made_up(10), IdempotencyKey("k", b"b")) for _ in range(2)]
+    assert both[0] is both[1]
+    lock.close()
+    assert both[0].result().events == 10
+    engine.close()
+
+
+def test_many_threads_read_and_write(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    post(engine, made_up(50))
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for n in range(12):
+                post(engine, made_up(5, start=1e9 + 1_000 * n, seed=100 * seed + n))
+                assert engine.recommend(f"user {n}", 5).items
+                engine.similar_items("item 1", 3)
+                engine.health()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert engine.health().events == 50 + 4 * 12 * 5
+    live = state_of(engine)
+    engine.close()
+    assert replayed_offline(tmp_path / "s") == live
+
+
+def test_a_full_disk_stops_writes_and_not_reads(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s")
+    engine = Engine.open(store, fitted(), empty=True)
+    post(engine, made_up(100))
+    shown, live = answers(engine), state_of(engine)
+    store.limit(store.size() // 2)
+    with pytest.raises(StoreFull, match="no room"):
+        post(engine, made_up(2_000, users=900, items=900, seed=5))
+    with pytest.raises(StoreFull):
+        engine.submit(made_up(256, users=900, items=900, seed=6), IdempotencyKey("k", b"b")).result()
+    assert not engine.health().durable
+    assert "no room" in str(engine.health().problem)
+    assert (answers(engine), state_of(engine)) == (shown, live)
+    store.limit(None)
+    assert engine.submit(made_up(256, users=900, items=900, seed=6), IdempotencyKey("k", b"b")).result().events == 356
+    assert engine.health().durable
+    live = state_of(engine)
+    engine.close()
+    assert replayed_offline(tmp_path / "s") == live
+
+
+def test_what_is_journalled_is_taken_in_even_if_the_state_does_not_fit(tmp_path: Path) -> None:
+    """Between the two transactions of a large post there is no room: it counts, and the next start completes it."""
+    large = made_up(600, users=500, items=500, seed=5)
+    for room in range(8, 60, 2):
+        path = tmp_path / f"room for {room}"
+        store = SqliteStore(path)
+        engine = Engine.open(store, fitted(), empty=True)
+        store.limit(room * 4_096)
+        try:
+            post(engine, large)
+        except StoreFull:
+            engine.close()
+            continue
+        break
+    assert engine.health().events == 600
+    assert not engine.health().durable
+    live, shown = state_of(engine), answers(engine)
+    engine.close()
+    assert contents_of(path).applied == 0
+    again = open_engine(path)
+    assert (state_of(again), answers(again)) == (live, shown)
+    again.close()
+    assert contents_of(path).applied == 3
+    assert replayed_offline(path) == live
+
+
+def test_the_state_that_did_not_fit_goes_with_the_next_write(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s")
+    engine = Engine.open(store, fitted(), empty=True)
+    for room in range(8, 60, 2):
+        store.limit(room * 4_096)
+        try:
+            post(engine, made_up(600, users=500, items=500, seed=5))
+        except StoreFull:
+            continue
+        break
+    assert not engine.health().durable
+    store.limit(None)
+    post(engine, made_up(3))
+    assert engine.health().durable
+    live = state_of(engine)
+    engine.close()
+    assert contents_of(tmp_path / "s").applied == 4
+    assert replayed_offline(tmp_path / "s") == live
+
+
+def test_a_store_from_another_process_is_read_while_it_is_written(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    post(engine, made_up(300))
+    with SqliteStore(tmp_path / "s", "read") as reader:
+        reader.backup(tmp_path / "copy")
+        assert reader.verify() == []
+    live = state_of(engine)
+    post(engine, made_up(10))
+    engine.close()
+    copy = open_engine(tmp_path / "copy")
+    assert state_of(copy) == live
+    copy.close()
+    assert digest(fitted().recommender) != live

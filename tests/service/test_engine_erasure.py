@@ -1,0 +1,186 @@
+"""Erasing a user: nothing of them is left, and everything else is as if they had never come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+import torch
+from stores import BASE, contents_of, digest, fitted, made_up, open_engine, post, state_of
+
+from felrec.data.events import Events
+from felrec.data.log import InteractionLog
+from felrec.data.vocabulary import Vocabulary
+from felrec.errors import ConfigError, NotFound
+from felrec.fitted import FittedModel
+from felrec.service.engine import Engine
+from felrec.service.records import Attributes, NewEvent
+from felrec.service.replaying import replay_store
+from felrec.store.protocol import Contents
+from felrec.store.sqlite import SqliteStore
+
+WHO = "erika.mustermann@example.org"
+MODELS = ["felrec-q", "popularity", "decayed-popularity", "repeat"]
+
+
+def day_with(erika: bool) -> list[list[NewEvent]]:
+    """Posts in which Erika takes part, or the same without her."""
+    posts = [made_up(60, start=1e9 + 1_000 * n, seed=n) for n in range(6)]
+    for n, events in enumerate(posts):
+        if erika:
+            events[10:10] = [NewEvent(WHO, f"item {item}", 1e9 + 1_000 * n + 9) for item in (n, n, 29)]
+            events.append(NewEvent(WHO, "her own draft", 1e9 + 1_000 * n + 900))
+    return posts
+
+
+def filled(path: Path, model: FittedModel, erika: bool) -> Engine:
+    engine = open_engine(path, model)
+    for events in day_with(erika):
+        post(engine, events)
+    return engine
+
+
+def by_name(engine: Engine) -> dict[str, tuple[object, ...]]:
+    """What is known of every user and item, whatever row they have."""
+    health = engine.health()
+    known: dict[str, tuple[object, ...]] = {"": (health.events, health.users, health.items, health.cold_items)}
+    for user in engine.search_users("", 1_000):
+        known[f"user {user.id}"] = (user.events, engine.user(user.id, 1_000).history)
+    for item in engine.search_items("", 1_000):
+        known[f"item {item.id}"] = (item.events, engine._replica.ledger.of_item(engine._replica.items.row(item.id)).size)
+    return known
+
+
+def replayed(path: Path, out: Path, model: FittedModel, log: InteractionLog | None = None) -> tuple[str, Contents]:
+    """The state of a replay, and the new store."""
+    with SqliteStore(path, "read") as old, SqliteStore(out) as new:
+        replay_store(old.load(), model, new, log)
+    return digest(model.recommender), contents_of(out)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_afterwards_it_is_as_if_they_had_never_come(name: str, tmp_path: Path) -> None:
+    engine, never = filled(tmp_path / "s", fitted(name), True), filled(tmp_path / "never", fitted(name), False)
+    erasure = engine.erase_user(WHO)
+    assert (erasure.events, erasure.items_removed, erasure.cleaned) == (24, 1, True)
+    assert by_name(engine) == by_name(never)
+    with pytest.raises(NotFound):
+        engine.user(WHO)
+    assert not engine.recommend(WHO).known
+    assert "her own draft" not in [item.id for item in engine.recommend("user 1", 1_000).items]
+    live = state_of(engine)
+    engine.close()
+    again = open_engine(tmp_path / "s", fitted(name))
+    assert state_of(again) == live
+    assert by_name(again) == by_name(never)
+    again.close()
+    never.close()
+    first = replayed(tmp_path / "s", tmp_path / "replay of s", fitted(name))
+    second = replayed(tmp_path / "never", tmp_path / "replay of never", fitted(name))
+    assert first[0] == second[0]
+    assert first[1].users == second[1].users
+    assert first[1].events.tobytes() == second[1].events.tobytes()
+
+
+def test_nothing_of_them_is_left_in_the_files(tmp_path: Path) -> None:
+    engine = filled(tmp_path / "s", fitted(), True)
+    files = ("s", "s-wal", "s-shm", "s-lease")
+
+    def found(words: bytes) -> bool:
+        return any(words in (tmp_path / name).read_bytes() for name in files if (tmp_path / name).exists())
+
+    vector = engine.vectors("user", ids=[WHO]).values
+    row = engine._replica.users.row(WHO)
+    raw = engine._replica.recommender.state()["user_cache"][row].numpy().tobytes()
+    assert found(WHO.encode())
+    assert found(b"her own draft")
+    assert found(raw)
+    assert vector.any()
+    engine.erase_user(WHO)
+    assert not found(WHO.encode())
+    assert not found(b"her own draft")
+    assert not found(raw)
+    post(engine, made_up(300))
+    engine.close()
+    assert not found(WHO.encode())
+    assert all(record["user"] != row for record in contents_of(tmp_path / "s").events)
+
+
+def test_items_are_encoded_anew_from_those_who_are_left(tmp_path: Path) -> None:
+    """The vector of an item is what the encoder makes of its history without the user, from the caches as they are."""
+    known = Events.of([0, 1, 2, 0, 3], [0, 0, 0, 1, 1], np.arange(5))
+    engine = open_engine(tmp_path / "s", fitted(known=known))
+    post(engine, [NewEvent("4", "0", 10.0), NewEvent("1", "0", 11.0), NewEvent("4", "2", 12.0)])
+    before = engine._replica.recommender.state()
+    engine.erase_user("1")
+    after = engine._replica.recommender.state()
+    assert after["item_ring"][0][:3].tolist() == [0, 2, 4]
+    assert after["item_count"].tolist() == [3, 2, 1]
+    assert not after["user_cache"][1].any()
+    assert after["user_count"][1] == 0
+    assert torch.equal(after["item_cache"][1:], before["item_cache"][1:])
+    ring = before["item_ring"].clone()
+    ring[0] = torch.tensor([0, 2, -1, -1, -1, -1])
+    twin = fitted(known=known).recommender
+    twin.load_state({**before, "item_ring": ring, "item_count": torch.tensor([2, 2, 1])})
+    expected = twin.foresee(Events.of([4], [0], [20.0]))["item_cache"][1][0]  # type: ignore[attr-defined]
+    torch.testing.assert_close(after["item_cache"][0], expected)
+    engine.close()
+
+
+def test_a_user_of_the_base_is_erased_too(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", fitted(known=BASE))
+    post(engine, [NewEvent("3", "new", 1e9), NewEvent("4", "new", 1e9)])
+    mine = int((BASE.users == 3).sum())
+    assert engine.user("3").events == mine + 1
+    erasure = engine.erase_user("3")
+    assert erasure.events == mine + 1
+    assert engine.health().events == len(BASE) + 1 - mine
+    counts = np.bincount(BASE.items[BASE.users != 3], minlength=31)
+    assert engine._replica.recommender.state()["item_count"][:31].tolist() == counts.tolist()
+    live = state_of(engine)
+    engine.close()
+    kept = contents_of(tmp_path / "s")
+    assert kept.users[3] is None
+    assert 3 not in kept.pairs["user"]
+    again = open_engine(tmp_path / "s", fitted(known=BASE))
+    assert state_of(again) == live
+    assert again.item("new").events == 1
+    again.close()
+
+
+def test_a_replay_needs_the_log_of_the_base_and_leaves_out_who_was_erased(tmp_path: Path) -> None:
+    log = InteractionLog(BASE, Vocabulary(range(20)), Vocabulary(range(31)))
+    model = fitted(known=BASE)
+    model.fingerprint = f"{log.fingerprint}:150:{len(log)}"
+    engine = open_engine(tmp_path / "s", model)
+    post(engine, made_up(40))
+    engine.put_item("item 1", Attributes("One"))
+    engine.erase_user("3")
+    engine.close()
+    with pytest.raises(ConfigError, match="with --log"):
+        replayed(tmp_path / "s", tmp_path / "new", fitted())
+    other = InteractionLog(BASE[:100], Vocabulary(range(20)), Vocabulary(range(31)))
+    with pytest.raises(ConfigError, match="not the log"):
+        replayed(tmp_path / "s", tmp_path / "new", fitted(), other)
+    state, contents = replayed(tmp_path / "s", tmp_path / "new 2", fitted(), log)
+    assert len(contents.events) == int((BASE.users != 3).sum()) + 40
+    assert "3" not in contents.users
+    assert contents.attributes["item 1"]["title"] == "One"
+    engine = open_engine(tmp_path / "new 2", fitted())
+    assert state_of(engine) == state
+    engine.close()
+
+
+def test_while_somebody_reads_the_rest_is_cleaned_later(tmp_path: Path) -> None:
+    engine = filled(tmp_path / "s", fitted(), True)
+    reader = apsw.Connection(str(tmp_path / "s"))
+    reader.execute("BEGIN; SELECT count(*) FROM users").fetchall()
+    engine._store._connection.set_busy_timeout(50)  # type: ignore[attr-defined]
+    assert not engine.erase_user(WHO).cleaned
+    reader.close()
+    post(engine, made_up(1))
+    assert not any(WHO.encode() in file.read_bytes() for file in tmp_path.glob("s*"))
+    engine.close()

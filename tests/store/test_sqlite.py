@@ -1,0 +1,222 @@
+"""The file: everything comes back, nothing half, nothing damaged, nobody else's."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+from stores import contents_of, fitted, made_up, open_engine, post
+
+from felrec.data.events import Events
+from felrec.errors import FelrecError, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
+from felrec.service.engine import Engine
+from felrec.service.records import Attributes, IdempotencyKey
+from felrec.store.protocol import EVENT, Base, Batch, Contents, Identity, Table
+from felrec.store.sqlite import SqliteStore
+
+IDENTITY = Identity("a model", {"width": 3}, "weights", "empty")
+TABLES = [Table("vectors", "<f4", (3,)), Table("counts", "<i8", ())]
+
+
+def begun(path: Path) -> SqliteStore:
+    store = SqliteStore(path)
+    store.begin(IDENTITY, Base([], [], np.zeros(0, dtype="<i4,<i4,<i4,<f8"), 0.0, TABLES, {}))
+    return store
+
+
+def events(*rows: tuple[int, int, float]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    return np.array(list(rows), dtype=EVENT)
+
+
+def rows(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return np.array(numbers, dtype=np.int32)
+
+
+def one_block(first: int = 0, applied: int = 1) -> Batch:
+    return Batch(
+        first_user=first,
+        first_item=first,
+        users=[f"user {first}"],
+        items=["🦔 Robert'); DROP TABLE users;--" * (first + 1)],
+        blocks=[events((first, first, 5.0))],
+        state={"vectors": (rows(first), np.full((1, 3), first + 0.5, "<f4")), "counts": (rows(first), np.array([7]))},
+        applied=applied,
+    )
+
+
+def test_what_is_committed_comes_back(tmp_path: Path) -> None:
+    with begun(tmp_path / "s") as store:
+        store.commit(one_block())
+        store.commit(one_block(1, 2))
+        store.commit(Batch(2, 2, attributes={"x": {"title": "é"}}, applied=2, notes={"import": "3"}))
+    with SqliteStore(tmp_path / "s", "write") as store:
+        kept = store.load()
+    assert kept.identity == IDENTITY
+    assert kept.users == ["user 0", "user 1"]
+    assert str(kept.items[0]).startswith("🦔")
+    assert [block.tolist() for block in kept.block_records] == [[(0, 0, 5.0)], [(1, 1, 5.0)]]
+    assert kept.state["vectors"].tolist() == [[0.5] * 3, [1.5] * 3]
+    assert kept.state["counts"].tolist() == [7, 7]
+    assert kept.attributes == {"x": {"title": "é"}}
+    assert kept.notes == {"import": "3"}
+    assert kept.applied == 2
+
+
+def test_a_batch_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
+    with begun(tmp_path / "s") as store:
+        store.commit(one_block())
+        with pytest.raises(StoreError):
+            store.commit(one_block(5))
+        assert store.verify() == []
+        assert len(store.load().events) == 1
+
+
+def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
+    with begun(tmp_path / "s") as store:
+        with pytest.raises(StoreBusy, match="in use by another engine"):
+            SqliteStore(tmp_path / "s")
+        with SqliteStore(tmp_path / "s", "read") as reader:
+            store.commit(one_block())
+            assert len(reader.load().events) == 1
+    SqliteStore(tmp_path / "s").close()
+
+
+def test_who_lost_the_store_to_another_cannot_write(tmp_path: Path) -> None:
+    """Where files are shared without locks, the fence still tells."""
+    with begun(tmp_path / "s") as store:
+        other = apsw.Connection(str(tmp_path / "s"))
+        other.execute("UPDATE meta SET value = '99' WHERE name = 'fence'")
+        other.close()
+        with pytest.raises(StoreBusy, match="taken the store over"):
+            store.commit(one_block())
+
+
+def test_a_full_store_keeps_what_it_had_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    with begun(tmp_path / "s") as store:
+        store.commit(one_block())
+        store.limit(store.size())
+        large = Batch(1, 1, blocks=[np.zeros(20_000, dtype=EVENT)], applied=2)
+        with pytest.raises(StoreFull, match="no room"):
+            store.commit(large)
+        assert store.verify() == []
+        assert len(store.load().events) == 1
+        store.limit(None)
+        store.commit(large)
+        assert len(store.load().events) == 20_001
+
+
+def test_a_backup_is_whole_and_never_overwrites(tmp_path: Path) -> None:
+    with begun(tmp_path / "s") as store:
+        store.commit(one_block())
+        with SqliteStore(tmp_path / "s", "read") as reader:
+            reader.backup(tmp_path / "copy")
+        store.commit(one_block(1, 2))
+        with pytest.raises(StoreError, match="exists"):
+            store.backup(tmp_path / "copy")
+    assert len(contents_of(tmp_path / "copy").events) == 1
+
+
+def test_files_of_others_and_of_the_future_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a database " * 100)
+    apsw.Connection(str(tmp_path / "foreign")).execute("CREATE TABLE users (id)")
+    begun(tmp_path / "newer").close()
+    apsw.Connection(str(tmp_path / "newer")).execute("PRAGMA user_version = 99")
+    for name, error, words in (
+        ("text", StoreDamaged, "no store of felrec"),
+        ("foreign", StoreDamaged, "no store of felrec"),
+        ("newer", StoreMismatch, "upgrade felrec"),
+    ):
+        with pytest.raises(error, match=words):
+            SqliteStore(tmp_path / name)
+    with pytest.raises(StoreError, match="no store; make one"):
+        SqliteStore(tmp_path / "missing", "read")
+    with pytest.raises(StoreError, match="no directory"):
+        SqliteStore(tmp_path / "missing" / "s")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (fitted("popularity"), "belongs to felrec-q, not to popularity"),
+        (fitted(width=16), "made with width 8, the run has 16"),
+        (fitted(seed=1), "other weights"),
+    ],
+    ids=["model", "width", "weights"],
+)
+def test_a_store_of_another_model_is_refused(tmp_path: Path, model: object, words: str) -> None:
+    open_engine(tmp_path / "s").close()
+    with pytest.raises(StoreMismatch, match=words) as refused:
+        open_engine(tmp_path / "s", model)  # type: ignore[arg-type]
+    assert "felrec replay" in str(refused.value)
+    open_engine(tmp_path / "s").close()  # and is free for the right one
+
+
+def test_a_store_that_began_elsewhere_is_refused(tmp_path: Path) -> None:
+    known = Events.of([0, 1], [0, 0], [1, 2])
+    open_engine(tmp_path / "s", fitted(known=known)).close()
+    other = fitted(known=known)
+    other.fingerprint = "another log:1:2"
+    with pytest.raises(StoreMismatch, match="another log or split"):
+        open_engine(tmp_path / "s", other)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with something in every table."""
+    path = tmp_path_factory.mktemp("filled") / "s"
+    engine = Engine.open(SqliteStore(path), fitted(known=Events.of([0, 1, 0], [0, 1, 1], [1, 2, 3])))
+    post(engine, made_up(300))
+    engine.submit(made_up(10, start=2e9 - 500), IdempotencyKey("a key", b"a body")).result()
+    engine.put_item("item 1", Attributes("A title", ("a tag",), True))
+    engine.close()
+    return path
+
+
+def everything(contents: Contents) -> list[object]:
+    arrays = [contents.pairs, contents.events, contents.blocks, *contents.state.values()]
+    rest = [contents.identity, contents.users, contents.items, contents.attributes, contents.answers, contents.notes]
+    return [*(array.tobytes() for array in arrays), *rest, contents.applied, contents.clock]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_flipped_byte_is_found_or_harmless(filled: Path, tmp_path: Path, seed: int) -> None:
+    """What a damaged file gives is refused, or is every byte of what was written: never something else."""
+    sound, found = everything(contents_of(filled)), 0
+    size = filled.stat().st_size
+    places = np.random.default_rng(seed).choice(size, 60, replace=False)
+    for place in [*places.tolist(), *range(seed * 25, seed * 25 + 25)]:  # and each byte of the head
+        copy = tmp_path / f"at {place}"
+        shutil.copy(filled, copy)
+        with copy.open("r+b") as file:
+            file.seek(place)
+            byte = file.read(1)[0]
+            file.seek(place)
+            file.write(bytes([byte ^ 0x5A]))
+        try:
+            with SqliteStore(copy, "read") as store:
+                kept = everything(store.load())
+        except FelrecError:
+            found += 1
+        else:
+            assert kept == sound, place
+        for left in tmp_path.glob(f"at {place}*"):
+            left.unlink()
+    assert found > 5
+
+
+def test_verify_names_what_is_wrong(filled: Path, tmp_path: Path) -> None:
+    shutil.copy(filled, tmp_path / "s")
+    other = apsw.Connection(str(tmp_path / "s"))
+    other.execute("UPDATE state SET value = zeroblob(length(value)) WHERE row = 0; DELETE FROM users WHERE row = 3")
+    other.execute("UPDATE blocks SET records = zeroblob(16) WHERE row = 1")
+    other.close()
+    with SqliteStore(tmp_path / "s", "read") as store:
+        findings = " ".join(store.verify())
+    assert "state: a row is damaged" in findings
+    assert "users: there should be rows" in findings
+    assert "blocks: row 1 is damaged" in findings
+    with pytest.raises(StoreDamaged, match="restore a backup"):
+        SqliteStore(tmp_path / "s", "read").load()

@@ -1,0 +1,100 @@
+"""What the tests of stores and engines share: tiny models without a training, and their offline twins."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from felrec.data.events import Events
+from felrec.data.seen import SeenPairs, pair_records
+from felrec.data.split import Sizes
+from felrec.data.vocabulary import Vocabulary
+from felrec.fitted import FittedModel
+from felrec.recommender import Recommender
+from felrec.registry import MODELS
+from felrec.service.engine import Engine
+from felrec.service.limits import Limits
+from felrec.service.records import NewEvent, Receipt
+from felrec.store.protocol import Contents
+from felrec.store.sqlite import SqliteStore
+
+BASE = Events.of(np.arange(200) % 20, np.arange(200) * 7 % 31, np.arange(200) * 60.0)
+TINY = {"width": 8, "layers": 1, "heads": 2, "feed_forward": 16, "history_length": 6, "queue_size": 16}
+NOTHING = Events.of([], [], [])
+
+
+def fitted(name: str = "felrec-q", known: Events = NOTHING, seed: int = 0, **settings: Any) -> FittedModel:
+    """A model with random weights that has observed some events; ids of the base are its row numbers."""
+    kind = MODELS[name]
+    chosen = kind.settings(**{**(TINY if name.startswith("felrec") else {}), **settings})
+    users, items = int(known.users.max(initial=-1)) + 1, int(known.items.max(initial=-1)) + 1
+    recommender = kind.build(chosen, seed, "cpu", Sizes(users, items, users, items))
+    for block in known.blocks(256):
+        recommender.observe(block)
+    if name.startswith("felrec"):  # without a training all vectors are nearly the same, which would hide mistakes
+        generator, state = torch.Generator().manual_seed(seed), recommender.state()
+        for cache in ("user_cache", "item_cache"):
+            state[cache] = torch.randn(state[cache].shape, generator=generator)
+        recommender.load_state(state)
+    return FittedModel(
+        name=name,
+        recommender=recommender,
+        user_ids=Vocabulary(range(users)),
+        item_ids=Vocabulary(range(items)),
+        seen=SeenPairs.of_events(known),
+        exclude_seen=False,
+        after_train={},
+        after_validation=recommender.state(),
+        fingerprint=f"log:{len(known)}:{len(known)}",
+        settings=chosen.model_dump(),
+        clock=float(known.times.max(initial=0.0)),
+        pairs=pair_records(known),
+    )
+
+
+def open_engine(path: Path, model: FittedModel | None = None, limits: Limits | None = None) -> Engine:
+    """An engine over a file; a new one begins empty unless a model with a base is given."""
+    model = model or fitted()
+    return Engine.open(SqliteStore(path), model, limits=limits, empty=not len(model.pairs))
+
+
+def made_up(count: int, start: float = 1e9, users: int = 20, items: int = 30, seed: int = 0) -> list[NewEvent]:
+    """Random events, one a second."""
+    rng = np.random.default_rng(seed)
+    rows = zip(rng.integers(0, users, count).tolist(), rng.zipf(1.5, count).tolist(), range(count), strict=True)
+    return [NewEvent(f"user {user}", f"item {item % items}", start + n) for user, item, n in rows]
+
+
+def post(engine: Engine, events: Sequence[NewEvent]) -> Receipt:
+    return engine.submit(events).result(timeout=60)
+
+
+def digest(recommender: Recommender) -> str:
+    """Of every byte of the state."""
+    state = sorted(recommender.state().items())
+    return hashlib.sha256(b"".join(name.encode() + tensor.numpy().tobytes() for name, tensor in state)).hexdigest()
+
+
+def state_of(engine: Engine) -> str:
+    return digest(engine._replica.recommender)
+
+
+def contents_of(path: Path) -> Contents:
+    with SqliteStore(path, "read") as store:
+        assert store.verify() == []
+        return store.load()
+
+
+def replayed_offline(path: Path, model: FittedModel | None = None) -> str:
+    """The state that a model reaches with `observe` alone, given the journal of a store and its boundaries."""
+    contents, model = contents_of(path), model or fitted()
+    seen = np.maximum.accumulate(np.maximum(contents.events["time"], contents.clock))  # time never runs backwards
+    whole = Events.of(contents.events["user"], contents.events["item"], seen)
+    for begin, end in zip(contents.blocks[:-1], contents.blocks[1:], strict=True):
+        model.recommender.observe(whole[begin:end])
+    return digest(model.recommender)
