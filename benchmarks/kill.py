@@ -38,7 +38,8 @@ from felrec.service.replica import Replica
 from felrec.store.sqlite import SqliteStore
 
 TINY = {"epochs": 1, "width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "history_length": 16, "queue_size": 64}
-SIZES = (1, 1, 1, 5, 40, 100, 700, 2_500)  # events of a submission: single ones, posts, and some that are cut into blocks
+SIZES = (1, 1, 1, 1, 5, 20, 40, 100, 100, 700)  # events of a submission: single ones, posts, one cut into blocks
+NEW_STORE = 5  # rounds after which another store is begun, so that replays stay short
 START = 1_500_000_000  # the time of event 0; each event has its own second, by which it is found again
 
 
@@ -71,7 +72,7 @@ def events_of(first: int, count: int) -> list[NewEvent]:
 def child(store: Path, model: FittedModel, again: dict[str, tuple[int, int]], first: int, name: str, pipe: int) -> None:
     """Send until killed."""
     engine = Engine.open(SqliteStore(store), model)
-    lock, numbers = threading.Lock(), iter(range(first, sys.maxsize))
+    lock, free = threading.Lock(), [first]  # the number of the next event
 
     def say(line: str) -> None:
         os.write(pipe, (line + "\n").encode())  # at once, and whole: short writes to a pipe are atomic
@@ -86,7 +87,8 @@ def child(store: Path, model: FittedModel, again: dict[str, tuple[int, int]], fi
         for n in range(sys.maxsize):
             with lock:
                 count = rng.choice(SIZES)
-                begin = [next(numbers) for _ in range(count)][0]
+                begin = free[0]
+                free[0] += count
             send(f"{name}-{thread}-{n}", begin, count)
 
     for key, what in again.items():
@@ -109,12 +111,14 @@ def one_round(store: Path, run: Path, sent: Sent, number: int, rng: random.Rando
             traceback.print_exc()
         os._exit(1)
     os.close(writing)
-    killer = threading.Timer(rng.uniform(0.05, 1.5), os.kill, (process, signal.SIGKILL))
+    killer = threading.Timer(rng.uniform(0.0, 0.8), os.kill, (process, signal.SIGKILL))
+    if rng.random() < 0.25:
+        killer.start()  # while it opens the store; else once it writes
     with os.fdopen(reading) as lines:
         for line in lines:
             sent.hear(line)
             if not killer.is_alive() and not killer.finished.is_set():
-                killer.start()  # from the first word on: opening the store is part of it, importing is not
+                killer.start()
     killer.cancel()
     _, status = os.waitpid(process, 0)
     assert os.WIFSIGNALED(status), "the child was not killed but failed"
@@ -124,6 +128,9 @@ def check(store: Path, run: Path, sent: Sent) -> int:
     """Look at the file; returns the number of events there."""
     with SqliteStore(store, "write") as opened:
         assert (findings := opened.verify()) == [], findings
+        if opened.is_empty:  # killed before it began
+            assert not sent.acknowledged
+            return 0
         contents = opened.load()
     numbers = (contents.events["time"] - START).astype(np.int64)
     there = set(numbers.tolist())
@@ -153,10 +160,12 @@ def rounds(folder: Path, count: int, seed: int) -> Iterator[tuple[Sent, int]]:
     """Kill and look, round by round."""
     log = synthetic_log(2_000, n_users=80, n_items=60, seed=1).log
     train(split_log(log), "felrec-q", folder / "run", TINY)
-    rng, sent, store = random.Random(seed), Sent(), folder / "store.sqlite"
+    rng = random.Random(seed)
     for number in range(count):
+        if number % NEW_STORE == 0:
+            sent, store = Sent(), folder / f"{number}.sqlite"
         one_round(store, folder / "run", sent, number, rng)
-        yield sent, check(store, folder / "run", sent)
+        yield sent, check(store, folder / "run", sent) if sent.submissions or store.exists() else 0
 
 
 def main() -> None:
@@ -165,14 +174,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    began, again = time.time(), 0
+    began, totals = time.time(), np.zeros(3, dtype=np.int64)
     with tempfile.TemporaryDirectory() as folder:
         for number, (sent, events) in enumerate(rounds(Path(folder), asked.rounds, asked.seed), start=1):
-            again += len(sent.unanswered())
-            if number % 10 == 0 or number == asked.rounds:
+            cut_off = len(sent.unanswered())
+            totals[1] += cut_off
+            if number % NEW_STORE == 0 or number == asked.rounds:
+                totals[[0, 2]] += len(sent.acknowledged), events
                 print(
-                    f"{number} kills: {len(sent.submissions):,} submissions, {len(sent.acknowledged):,} acknowledged,"
-                    f" {again:,} cut off and sent again, {events:,} events; nothing lost, nothing twice, all states equal"
+                    f"{number} kills: {totals[0]:,} submissions acknowledged, {totals[1]:,} cut off, {totals[2]:,}"
+                    " events; nothing lost, nothing twice, all states equal",
+                    flush=True,
                 )
     print(f"{time.time() - began:.0f} s")
 

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 BLUE, ORANGE, GREY = "#3465a4", "#d9822b", "#888888"
 
@@ -42,12 +43,15 @@ def _rates(axes: Axes, rates: list[tuple[str, float, float]]) -> None:
 
 
 def _latencies(axes: Axes, latencies: dict[str, list[float]]) -> None:
+    axes.set(xscale="log", yscale="log", title="Latency", xlabel="milliseconds", ylabel="share that took longer")
     for name, values in latencies.items():
         ordered = np.sort(values)
         axes.plot(ordered, 1 - np.arange(len(ordered)) / len(ordered), label=name)
     axes.axhline(0.01, color=GREY, linewidth=0.8)
-    axes.text(axes.get_xlim()[0], 0.0105, " p99", color=GREY, va="bottom")
-    axes.set(xscale="log", yscale="log", title="Latency", xlabel="milliseconds", ylabel="share that took longer")
+    axes.annotate("p99", (0.99, 0.01), xycoords=("axes fraction", "data"), color=GREY, ha="right", va="bottom")
+    for which in (axes.xaxis, axes.yaxis):
+        which.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.legend()
 
 

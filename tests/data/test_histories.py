@@ -81,3 +81,19 @@ def test_pending_slices_select_lists() -> None:
     part = pending[np.array([2, 0])]
     assert [part.values[a:b].tolist() for a, b in zip(part.starts, part.stops, strict=True)] == [[2, 3], [1]]
     assert len(Pending.none(4)) == 4
+
+
+def test_rewritten_histories_go_on_as_if_the_events_had_never_been_others() -> None:
+    """Where all events are known it is as if they had been appended; where some are not, they are padding."""
+    histories, twin = Histories(3), Histories(3)
+    histories.append(np.array([0, 0, 0, 0, 1]), np.array([5, 6, 7, 8, 9]))
+    twin.append(np.array([0, 0, 1]), np.array([5, 8, 9]))
+    owners = np.array([0], dtype=np.int32)
+    histories.accept(histories.rewrite(owners, Pending.of([[5, 8]]), np.array([2])))
+    assert all((histories.state()[name] == twin.state()[name]).all() for name in twin.state())
+    histories.accept(histories.rewrite(owners, Pending.of([[8]]), np.array([4])))
+    rows, mask = histories.recent(owners)
+    assert (rows.tolist(), mask.tolist()) == ([[-1, -1, 8]], [[False, False, True]])
+    histories.append(np.array([0]), np.array([4]))
+    assert histories.recent(owners)[0].tolist() == [[-1, 8, 4]]
+    assert histories.counts(owners).tolist() == [5]

@@ -26,6 +26,10 @@ def test_cache_matches_a_dictionary(writes: list[list[int]]) -> None:
     asked = np.arange(-1, 25)
     expected = [model.get(int(row), [0.0, 0.0]) for row in asked]
     assert cache.read(asked).tolist() == expected
+    assert torch.equal(cache.lengths(asked), torch.tensor(expected).norm(dim=1))
+    again = Cache(2)
+    again.restore(cache.snapshot())
+    assert torch.equal(again.lengths(asked[1:]), cache.lengths(asked[1:]))
     assert len(cache) == max(model, default=-1) + 1
 
 

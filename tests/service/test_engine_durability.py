@@ -8,7 +8,6 @@ from pathlib import Path
 
 import apsw
 import pytest
-from stores import BASE, NOTHING, contents_of, digest, fitted, made_up, open_engine, post, replayed_offline, state_of
 
 from felrec.data.events import Events
 from felrec.errors import ConfigError, StoreFull
@@ -17,6 +16,7 @@ from felrec.service.engine import Engine
 from felrec.service.limits import Limits
 from felrec.service.records import Attributes, IdempotencyKey, NewEvent
 from felrec.store.sqlite import SqliteStore
+from stores import BASE, NOTHING, contents_of, digest, fitted, made_up, open_engine, post, replayed_offline, state_of
 
 MODELS = ["felrec-q", "felrec-p", "popularity", "decayed-popularity", "repeat"]  # the last is replayed at the start
 

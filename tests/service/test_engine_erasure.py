@@ -8,7 +8,6 @@ import apsw
 import numpy as np
 import pytest
 import torch
-from stores import BASE, contents_of, digest, fitted, made_up, open_engine, post, state_of
 
 from felrec.data.events import Events
 from felrec.data.log import InteractionLog
@@ -20,6 +19,7 @@ from felrec.service.records import Attributes, NewEvent
 from felrec.service.replaying import replay_store
 from felrec.store.protocol import Contents
 from felrec.store.sqlite import SqliteStore
+from stores import BASE, contents_of, digest, fitted, made_up, open_engine, post, state_of
 
 WHO = "erika.mustermann@example.org"
 MODELS = ["felrec-q", "popularity", "decayed-popularity", "repeat"]
@@ -49,7 +49,10 @@ def by_name(engine: Engine) -> dict[str, tuple[object, ...]]:
     for user in engine.search_users("", 1_000):
         known[f"user {user.id}"] = (user.events, engine.user(user.id, 1_000).history)
     for item in engine.search_items("", 1_000):
-        known[f"item {item.id}"] = (item.events, engine._replica.ledger.of_item(engine._replica.items.row(item.id)).size)
+        known[f"item {item.id}"] = (
+            item.events,
+            engine._replica.ledger.of_item(engine._replica.items.row(item.id)).size,
+        )
     return known
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import apsw
 import numpy as np
 import pytest
-from stores import contents_of, fitted, made_up, open_engine, post
 
 from felrec.data.events import Events
 from felrec.errors import FelrecError, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
@@ -16,6 +15,7 @@ from felrec.service.engine import Engine
 from felrec.service.records import Attributes, IdempotencyKey
 from felrec.store.protocol import EVENT, Base, Batch, Contents, Identity, Table
 from felrec.store.sqlite import SqliteStore
+from stores import contents_of, fitted, made_up, open_engine, post
 
 IDENTITY = Identity("a model", {"width": 3}, "weights", "empty")
 TABLES = [Table("vectors", "<f4", (3,)), Table("counts", "<i8", ())]
@@ -72,6 +72,19 @@ def test_a_batch_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
             store.commit(one_block(5))
         assert store.verify() == []
         assert len(store.load().events) == 1
+
+
+def test_a_store_that_was_never_filled_is_no_damage(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "s").close()
+    with SqliteStore(tmp_path / "s", "write") as store:
+        assert store.is_empty
+        assert store.verify() == []
+        with pytest.raises(StoreError, match="never filled"):
+            store.load()
+    begun(tmp_path / "t").commit(one_block())
+    apsw.Connection(str(tmp_path / "t")).execute("DELETE FROM meta WHERE name = 'counters'")
+    with pytest.raises(StoreDamaged, match="counts are missing"):
+        SqliteStore(tmp_path / "t", "read")
 
 
 def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weight
 
 _HALF_LIVES = (300.0, 3_000.0)
 _SHARES = (0.1, 1.0)
-_AT_ONCE = 2_000_000  # neighbours that are added up together: bounds the memory of a block
+_AT_ONCE = 500_000  # neighbours that are added up together: bounds the memory of a block
 
 
 class Neighbours(NamedTuple):

@@ -115,7 +115,7 @@ def age_label(place: int) -> str:
     if place < 2:
         return str(place)
     low, high = 2 ** (place - 1), 2**place - 1
-    return f"{low}–{high}" if high < 1000 else f"{low / 1000:.0f}k–"
+    return f"{low}–{high}" if high < 10_000 else f"{low / 1000:.0f}k–"
 
 
 def new_figure(width: float, height: float, *, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:

@@ -37,7 +37,6 @@ from felrec.service.records import (
     ItemRanks,
     Named,
     NewEvent,
-    PastEvent,
     RankOf,
     Reason,
     Receipt,
@@ -50,6 +49,7 @@ from felrec.service.records import (
     Vectors,
 )
 from felrec.service.replica import Replica
+from felrec.service.shapes import named_item, named_users, past_events, reasons, scored_items, scored_users
 from felrec.service.submissions import Submission
 from felrec.service.writer import Writer
 from felrec.store.protocol import Contents, Store
@@ -202,7 +202,7 @@ class Engine:
                 return [() for _ in items]
             history = np.array(list(dict.fromkeys(replica.ledger.seen(row)[::-1].tolist()))[:_HISTORY], dtype=np.int32)
             weights = (vectors_of(replica, "item", known) @ vectors_of(replica, "item", history).T).cpu().numpy()
-            found = {item: self._reasons(item, weights[at], history, k) for at, item in enumerate(known.tolist())}
+            found = {item: reasons(replica, item, weights[at], history, k) for at, item in enumerate(known.tolist())}
             return [found.get(replica.items.row(item), ()) for item in items]
 
     def similar_items(self, item: str, k: int = 10) -> list[ScoredItem]:
@@ -211,7 +211,7 @@ class Engine:
             row = np.array([known_row(self._replica, "item", item)], dtype=np.int32)
             vector = vectors_of(self._replica, "item", row)[0]
             out = np.concatenate([row, self._replica.catalogue.out])
-            return list(map(self._scored, nearest(self._replica, "item", vector, self._bounded(k), out)))
+            return list(scored_items(self._replica, nearest(self._replica, "item", vector, self._bounded(k), out)))
 
     def audience(self, item: str, k: int = 10) -> list[ScoredUser]:
         """The users to show an item to: those who match it best and have not had it."""
@@ -219,14 +219,14 @@ class Engine:
             row = known_row(self._replica, "item", item)
             vector = vectors_of(self._replica, "item", np.array([row], dtype=np.int32))[0]
             had = self._replica.ledger.users[self._replica.ledger.of_item(row)]
-            return self._scored_users(nearest(self._replica, "user", vector, self._bounded(k), had))
+            return scored_users(self._replica, nearest(self._replica, "user", vector, self._bounded(k), had))
 
     def neighbours(self, user: str, k: int = 10) -> list[ScoredUser]:
         """The users nearest to this one."""
         with self._replica.lock.read():
             row = np.array([known_row(self._replica, "user", user)], dtype=np.int32)
             vector = vectors_of(self._replica, "user", row)[0]
-            return self._scored_users(nearest(self._replica, "user", vector, self._bounded(k), row))
+            return scored_users(self._replica, nearest(self._replica, "user", vector, self._bounded(k), row))
 
     def item_ranks(self, item: str, users: Sequence[str]) -> ItemRanks:
         """The rank of an item in the whole catalogue for each user, and by decayed popularity. NotFound if unknown."""
@@ -247,7 +247,7 @@ class Engine:
             replica, row = self._replica, known_row(self._replica, "user", user)
             places = replica.ledger.of_user(row)[::-1][: self._bounded(limit)]
             items, times = replica.ledger.items[places].tolist(), replica.ledger.times[places].tolist()
-            history = tuple(map(self._past_event, items, times))
+            history = past_events(replica, items, times)
             return UserInfo(user, int(replica.ledger.user_events[row]), history)
 
     def item(self, item: str) -> ItemInfo:
@@ -262,14 +262,16 @@ class Engine:
         """Users whose id begins so, in order of their ids."""
         with self._replica.lock.read():
             found = self._replica.users.starting(prefix, self._bounded(k))
-            return [self._named_user(self._replica.users.row(name)) for name in found]
+            return named_users(self._replica, self._replica.users.rows(found).tolist())
 
     def search_items(self, prefix: str, k: int = 10) -> list[Named]:
         """Items with a word of the title that begins so, ignoring case, then those whose id does."""
         with self._replica.lock.read():
             titled = self._replica.catalogue.titled(prefix, self._bounded(k)) if prefix else []
             found = dict.fromkeys([*titled, *self._replica.items.starting(prefix, k)])
-            return [self._named_item(name) for name in found if not self._replica.catalogue.is_taken_out(name)][:k]
+            return [
+                named_item(self._replica, name) for name in found if not self._replica.catalogue.is_taken_out(name)
+            ][:k]
 
     def sample_users(self, k: int = 10) -> list[Named]:
         """Some users with a history, spread evenly; the same ones until the store changes."""
@@ -278,7 +280,7 @@ class Engine:
             least = min(_COLD, int(events.max(initial=0)))
             rows = np.flatnonzero(events >= max(1, least))
             chosen = rows[np.linspace(0, len(rows) - 1, min(self._bounded(k), len(rows))).astype(np.int64)]
-            return list(map(self._named_user, chosen.tolist()))
+            return named_users(self._replica, chosen.tolist())
 
     def vectors(self, side: Side, limit: int = 1_000, ids: Sequence[str] | None = None) -> Vectors:
         """Vectors of the users or items with most events, or of those named. InvalidRequest without vectors."""
@@ -370,32 +372,4 @@ class Engine:
 
     def _recommended(self, best: Best, known: bool, ignored: tuple[str, ...]) -> Recommendations:
         self._exposure.add(np.array([row for row, _ in best], dtype=np.int32))
-        return Recommendations(tuple(map(self._scored, best)), known, ignored)
-
-    def _scored(self, entry: tuple[int, float]) -> ScoredItem:
-        name = self._replica.items.name(entry[0])
-        attributes = self._replica.catalogue.of(name)
-        return ScoredItem(name, entry[1], attributes.title, attributes.tags)
-
-    def _scored_users(self, best: Best) -> list[ScoredUser]:
-        return [ScoredUser(self._replica.users.name(row), score) for row, score in best]
-
-    def _reasons(self, item: int, weights: np.typing.NDArray[np.float32], history: Rows, k: int) -> tuple[Reason, ...]:
-        order = [at for at in np.argsort(-weights).tolist() if history[at] != item][:k]
-        names = [self._replica.items.name(int(history[at])) for at in order]
-        return tuple(
-            Reason(name, self._replica.catalogue.of(name).title, float(weights[at]))
-            for name, at in zip(names, order, strict=True)
-        )
-
-    def _past_event(self, item: int, moment: float) -> PastEvent:
-        name = self._replica.items.name(item)
-        return PastEvent(name, self._replica.catalogue.of(name).title, None if np.isnan(moment) else moment)
-
-    def _named_user(self, row: int) -> Named:
-        return Named(self._replica.users.name(row), None, int(self._replica.ledger.user_events[row]))
-
-    def _named_item(self, name: str) -> Named:
-        row = self._replica.items.row(name)
-        events = int(self._replica.ledger.item_events[row]) if row >= 0 else 0
-        return Named(name, self._replica.catalogue.of(name).title, events)
+        return Recommendations(scored_items(self._replica, best), known, ignored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -12,6 +13,7 @@ class Limits:
     block: int = 256  # events of a micro-batch
     submission: int = 10_000  # events of one submission
     queue: int = 20_000  # events that may wait
+    queue_seconds: float = math.inf  # for how long, at the pace of late; a service that people wait for sets it
     k: int = 1_000  # entries of an answer
     ids: int = 10_000  # candidates, or items of a session
     id_characters: int = 256

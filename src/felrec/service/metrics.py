@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from felrec.service.records import Health
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 RECENT = 1000  # requests of a route whose latencies are kept
 WINDOW = 10.0  # seconds over which the rate of events is taken
 
@@ -47,7 +48,8 @@ class Metrics:
 
     def finished(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self.requests.labels(method, route, str(status)).observe(seconds)
+        named = method if method in METHODS else "other"  # a label must not take any value that somebody sends
+        self.requests.labels(named, route, str(status)).observe(seconds)
         if status in (429, 503, 507):
             self.refused.labels(str(status)).inc()
         elif status < 400:
@@ -58,13 +60,15 @@ class Metrics:
         self.events.inc(accepted)
         self.late.inc(late)
         self.rejected.inc(rejected)
-        self._arrivals.append((time.monotonic(), accepted))
-        self._forget()
+        now = time.monotonic()
+        self._arrivals.append((now, accepted))
+        while self._arrivals[0][0] < now - WINDOW:
+            self._arrivals.popleft()
 
     def events_per_second(self) -> float:
-        """The rate over the last seconds."""
-        self._forget()
-        return sum(events for _, events in self._arrivals) / WINDOW
+        """The rate over the last seconds. May be asked from any thread."""
+        oldest = time.monotonic() - WINDOW
+        return sum(events for at, events in list(self._arrivals) if at >= oldest) / WINDOW
 
     def latencies(self) -> dict[str, dict[str, float]]:
         """Median and 99th percentile of the last requests by the end of their route, in milliseconds."""
@@ -76,11 +80,6 @@ class Metrics:
     def exposition(self) -> bytes:
         """The text that Prometheus reads."""
         return generate_latest(self.registry)
-
-    def _forget(self) -> None:
-        oldest = time.monotonic() - WINDOW
-        while self._arrivals and self._arrivals[0][0] < oldest:
-            self._arrivals.popleft()
 
 
 class _State(Collector):

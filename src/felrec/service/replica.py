@@ -65,6 +65,8 @@ class Replica:
         self.recommender: Recommender = model.recommender
         if isinstance(self.recommender, Trainable):
             self.recommender.train(False)
+        # A model that is not servable may even learn while it observes: to begin anew it needs what it began with.
+        self._weights = None if self.servable else self.recommender.weights()
         self.lock = ReadWriteLock()
         self.users, self.items = Directory(contents.users), Directory(contents.items)
         self.ledger = Ledger.of_contents(contents)
@@ -154,6 +156,8 @@ class Replica:
         return counts
 
     def _load_base(self, recommender: Recommender) -> None:
+        if self._weights is not None:
+            recommender.load_weights(self._weights)
         if self.base == EMPTY_BASE:
             recommender.reset()
         else:

@@ -21,10 +21,12 @@ from felrec.service.api import create_app
 from felrec.service.engine import Engine
 from felrec.service.gate import Hosts
 from felrec.service.keys import KeyFile
+from felrec.service.limits import Limits
 from felrec.service.logs import note
 from felrec.store.sqlite import SqliteStore
 
 LINGER = 1.0  # seconds for which it still answers, as not ready, so that a balancer can turn away
+LIMITS = Limits(queue_seconds=4.0)  # sooner a 429 than an answer that nobody waits for any more
 PATIENCE = 30  # seconds that requests in flight get to finish
 SWITCH = 0.001  # seconds a thread keeps the interpreter while others want it; the default of 5 ms shows in latencies
 
@@ -34,7 +36,7 @@ Announce = Callable[[str], object]
 def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
     """Serve a run from a store, which begins with the state of the run if it is new, until SIGTERM or SIGINT."""
     began = time.monotonic()
-    engine = Engine.open(SqliteStore(store), runs.load(run))
+    engine = Engine.open(SqliteStore(store), runs.load(run), limits=LIMITS)
     health = engine.health()
     note(
         "loaded",

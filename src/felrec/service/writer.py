@@ -50,8 +50,9 @@ class Writer:
             if submission.key and (before := self._answers.find(submission.key)):
                 return before
             self._check_open()
-            if self.waiting + len(submission) > self._limits.queue:
-                wait = min(30.0, max(1.0, self.waiting / self._rate))
+            seconds = self.waiting / self._rate
+            if self.waiting + len(submission) > self._limits.queue or seconds > self._limits.queue_seconds:
+                wait = min(30.0, max(1.0, seconds))
                 raise Overloaded(f"{self.waiting:,} events wait; try again in {wait:.0f} s", wait)
             if submission.key:
                 self._answers.begin(submission.key, submission.future)

@@ -96,6 +96,8 @@ class SqliteStore:
 
     def load(self) -> Contents:
         """Everything, with every checksum checked."""
+        if self.is_empty:
+            raise StoreError(f"{self.name} is empty: it was made and never filled; open it with felrec serve")
         with self._reading():
             return read_contents(self._connection, self._damaged)
 
@@ -172,7 +174,8 @@ class SqliteStore:
                 for (line,) in self._connection.execute("PRAGMA integrity_check(20)"):
                     if line != "ok":
                         findings.append(f"SQLite: {' '.join(str(line).split())}")
-                read_contents(self._connection, findings.append)
+                if not self.is_empty:
+                    read_contents(self._connection, findings.append)
         except StoreDamaged as error:
             findings.append(str(error))
         return list(dict.fromkeys(findings))
@@ -216,6 +219,8 @@ class SqliteStore:
             meta = read_meta(self._connection, self._damaged)
             if "counters" in meta:
                 self._counters, self._tables = read_counters(meta), read_tables(meta)
+            elif any(self._value(f"SELECT count(*) FROM {table}") for table in ("users", "items", "blocks", "state")):
+                self._damaged("its counts are missing")
         if mode != "read":
             self._fence = int(meta.get("fence", 0)) + 1
             self._connection.execute("BEGIN IMMEDIATE")

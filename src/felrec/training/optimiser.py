@@ -14,7 +14,7 @@ from felrec.recommender import Tensors
 def build_optimiser(parameters: Iterable[nn.Parameter], settings: TrainingSettings) -> torch.optim.Optimizer:
     """SGD with momentum as in the paper, or AdamW."""
     if settings.optimizer == "adamw":
-        return torch.optim.AdamW(parameters, lr=settings.lr, weight_decay=settings.weight_decay)
+        return torch.optim.AdamW(parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
     return torch.optim.SGD(parameters, lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
 
 

@@ -47,7 +47,7 @@ def test_made_up_requests(open_service: Open, tmp_path: Path) -> None:
     keys = KeyFile(tmp_path / "keys.json")
     secret, _ = keys.add(["read", "write"])
     statuses = send_made_up(open_service(keys=keys).url, secret, 200)
-    assert statuses.total() > 150  # some operations have fewer different requests
+    assert statuses.total() >= 200
     assert statuses[200] > 20
     assert statuses[422] > 20
 

@@ -99,8 +99,9 @@ def test_a_graceful_stop_loses_nothing(run: Path, tmp_path: Path, how: signal.Si
         assert httpx.get(f"{again.url}/v1/stats").json()["events"] == began + accepted.total()
 
 
-def test_three_times_the_load_it_can_take(open_service: Open) -> None:
-    service = open_service(limits=Limits(queue=500))
+@pytest.mark.parametrize("limits", [Limits(queue=500), Limits(queue_seconds=0.05)], ids=["events", "seconds"])
+def test_three_times_the_load_it_can_take(open_service: Open, limits: Limits) -> None:
+    service = open_service(limits=limits)
     before = service.count()
 
     async def flood(posts: int) -> tuple[Counter[int], int]:

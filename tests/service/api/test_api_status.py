@@ -59,6 +59,13 @@ def test_routes_are_counted_by_template(used: Opened) -> None:
     assert "ada" not in text
 
 
+def test_what_somebody_sends_is_no_label(service: Opened) -> None:
+    assert service.request("PROPFIND", "/v1/stats").status_code == 405
+    text = service.get("/metrics").text
+    assert 'method="other"' in text
+    assert "PROPFIND" not in text
+
+
 def test_stats_for_people(used: Opened) -> None:
     stats = used.get("/v1/stats").json()
     assert stats["ready"]

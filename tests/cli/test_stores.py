@@ -1,0 +1,140 @@
+"""The upkeep of a store: import, replay, backup, verify."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import Result
+
+from felrec import runs
+from felrec.data.sources import read_log
+from felrec.service.engine import Engine
+from felrec.store.sqlite import SqliteStore
+
+from .conftest import ENVIRONMENT, TINY, Felrec, command
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def store(tmp_path: Path, run: Path, log: Path, invoke: Invoke) -> Path:
+    """A store that began with a run and has imported the rest of its log."""
+    path = tmp_path / "store.sqlite"
+    done = invoke("import", log, run, "--store", path)
+    assert "150 events taken in, 1,350 were there, 0 came late; 1,500 in all" in done.stdout
+    return path
+
+
+def states(store: Path, run: Path) -> dict[str, bytes]:
+    engine = Engine.open(SqliteStore(store), runs.load(run))
+    state = engine._replica.recommender.state()
+    engine.close()
+    return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
+
+
+def test_of_the_log_of_the_run_only_the_rest_is_imported_and_only_once(
+    store: Path, run: Path, log: Path, invoke: Invoke
+) -> None:
+    again = invoke("import", log, run, "--store", store).stdout
+    assert "0 events taken in, 1,500 were there" in again
+    assert "1,500 in all" in again
+
+
+def test_an_imported_log_is_an_observed_log(store: Path, run: Path, log: Path) -> None:
+    """In blocks of 256, as every replay."""
+    model, events = runs.load(run), read_log(log)
+    for block in events.events[1_350:].blocks(256):
+        model.recommender.observe(block)
+    offline = {name: tensor.numpy().tobytes() for name, tensor in model.recommender.state().items()}
+    assert states(store, run) == offline
+
+
+def test_another_log_is_imported_whole_into_the_store_of_the_run(
+    tmp_path: Path, run: Path, log: Path, invoke: Invoke
+) -> None:
+    other = tmp_path / "other.csv"
+    pl.DataFrame({"user": ["x", "y"], "item": [1, 2], "timestamp": [1_700_000_000, 1_700_000_001]}).write_csv(other)
+    path = tmp_path / "s.sqlite"
+    assert "2 events taken in" in invoke("import", other, run, "--store", path, "--empty").stdout
+    assert "2 in all" in invoke("import", other, run, "--store", path).stdout
+    assert "1,500 events taken in, 0 were there, 1,500 came late" in invoke("import", log, run, "--store", path).stdout
+
+
+def test_an_interrupted_import_goes_on(tmp_path: Path, run: Path, felrec: Felrec) -> None:
+    rows = pl.DataFrame({"user": range(40_000), "item": range(40_000), "timestamp": range(40_000)})
+    rows = rows.with_columns(user=pl.col("user") % 500, item=pl.col("item") * 7 % 300)
+    rows.write_parquet(tmp_path / "long.parquet")
+    path = tmp_path / "s.sqlite"
+    asked = ("import", tmp_path / "long.parquet", run, "--store", path, "--empty")
+    with subprocess.Popen(command(*asked), env=ENVIRONMENT) as process:
+        while not (path.exists() and path.stat().st_size + wal(path) > 400_000):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    done = felrec(*asked)
+    assert done.returncode == 0, done.stderr
+    assert "40,000 in all" in done.stdout
+    assert " 0 were there" not in done.stdout
+
+
+def wal(path: Path) -> int:
+    file = path.with_name(path.name + "-wal")
+    return file.stat().st_size if file.exists() else 0
+
+
+def test_replay_with_other_weights(store: Path, run: Path, log: Path, tmp_path: Path, invoke: Invoke) -> None:
+    """The whole journal with other weights: as if these had been there from the first event on."""
+    better = tmp_path / "better"
+    invoke("train", log, "--model", "felrec-q", "--out", better, "--epochs", 1, "--seed", 7, *TINY)
+    new = tmp_path / "new.sqlite"
+    done = invoke("replay", store, better, "--out", new, "--log", log)
+    assert "1,500 events taken in by felrec-q" in done.stdout
+    assert sorted(file.name for file in tmp_path.glob("*new*")) == ["new.sqlite"]
+    model, events = runs.load(better), read_log(log)
+    model.recommender.reset()
+    for part in (events.events[:1_350], events.events[1_350:]):
+        for block in part.blocks(256):
+            model.recommender.observe(block)
+    offline = {name: tensor.numpy().tobytes() for name, tensor in model.recommender.state().items()}
+    assert states(new, better) == offline
+    assert "0 events taken in, 1,500 were there" in invoke("import", log, better, "--store", new).stdout
+
+
+def test_backup_and_verify(store: Path, run: Path, tmp_path: Path, invoke: Invoke) -> None:
+    assert "checked" in invoke("backup", store, tmp_path / "copy.sqlite").stdout
+    said = invoke("verify", tmp_path / "copy.sqlite", run).stdout
+    assert "150 events in 1 blocks after a base of 1,350" in said
+    assert "everything is right" in said
+    assert states(tmp_path / "copy.sqlite", run) == states(store, run)
+
+
+def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec) -> None:
+    (tmp_path / "text").write_text("no store")
+    damaged = tmp_path / "damaged.sqlite"
+    content = bytearray(store.read_bytes())
+    content[-5_000:] = bytes(5_000)
+    damaged.write_bytes(content)
+    engine = Engine.open(SqliteStore(store), runs.load(run))
+    cases = [
+        (("import", log), "name the run after the log, or give --store"),
+        (("import", log, "--store", tmp_path / "elsewhere.sqlite"), "name the run after the log"),
+        (("import", log, run, "--store", store), "in use by another engine; stop it first"),
+        (("verify", tmp_path / "text"), "no store of felrec"),
+        (("verify", tmp_path / "nothing"), "there is no store"),
+        (("verify", damaged), "wrong; restore a backup"),
+        (("backup", damaged, tmp_path / "copy"), "damaged"),
+        (("backup", store, store), "exists; give the backup a new name"),
+        (("replay", store, run, "--out", tmp_path / "new"), "give the log of that run with --log"),
+        (("replay", store, run, "--out", store), "exists; give the new store another name"),
+    ]
+    for arguments, words in cases:
+        done = felrec(*arguments)
+        assert (done.returncode, words in done.stderr) == (2, True), (arguments, done.stderr)
+        assert len(done.stderr.splitlines()) == 1
+    engine.close()
