@@ -126,7 +126,7 @@ def one_round(store: Path, run: Path, sent: Sent, number: int, rng: random.Rando
 
 def check(store: Path, run: Path, sent: Sent) -> int:
     """Look at the file; returns the number of events there."""
-    with SqliteStore(store, "write") as opened:
+    with SqliteStore(store) as opened:
         assert (findings := opened.verify()) == [], findings
         if opened.is_empty:  # killed before it began
             assert not sent.acknowledged

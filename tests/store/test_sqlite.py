@@ -74,7 +74,12 @@ def test_a_batch_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
         assert len(store.load().events) == 1
 
 
-def test_a_store_that_was_never_filled_is_no_damage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", ["before the head", "before the tables", "before the base"])
+def test_a_store_that_was_never_filled_is_no_damage(tmp_path: Path, killed: str) -> None:
+    if killed == "before the head":
+        (tmp_path / "s").touch()
+    elif killed == "before the tables":
+        apsw.Connection(str(tmp_path / "s")).execute("PRAGMA journal_mode=WAL").fetchall()
     SqliteStore(tmp_path / "s").close()
     with SqliteStore(tmp_path / "s", "write") as store:
         assert store.is_empty

@@ -203,7 +203,8 @@ class SqliteStore:
     # The parts of a transaction
 
     def _prepare(self, mode: Mode, max_bytes: int | None) -> None:
-        fresh = self._value("PRAGMA page_count") == 0
+        # A process that was killed while it made the file may have left a head and no tables.
+        fresh = not self._value("PRAGMA application_id") and not self._value("SELECT count(*) FROM sqlite_schema")
         if fresh and mode != "create":
             raise StoreError(f"{self.name} is an empty file; make a store with felrec serve or felrec import")
         if not fresh:
