@@ -118,9 +118,10 @@ def main() -> None:
     begun = (arguments.out / "manifest.json").exists()
     run = RunDirectory.open(arguments.out) if begun else RunDirectory.create(arguments.out, manifest)
     evaluation = Evaluation(model, parts)
-    trainer = Trainer(model, parts.train, training, run, evaluation, (Printed(),))
-    trainer.resume()
-    trainer.fit()
+    if not run.manifest.get("finished"):
+        trainer = Trainer(model, parts.train, training, run, evaluation, (Printed(),))
+        trainer.resume()
+        trainer.fit()
     model.load_weights(run.read("best", "weights"))
     result = {
         "test": evaluation.metrics([parts.train, parts.validation], parts.test),

@@ -64,14 +64,15 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
 
 def test_the_pieces_come_back_in_order_and_do_as_the_caller_did(threads: int) -> None:
     with torch.no_grad():
-        assert in_parallel(lambda piece: (piece, torch.is_grad_enabled()), range(9)) == [(i, False) for i in range(9)]
+        found = list(in_parallel(lambda piece: (piece, torch.is_grad_enabled()), range(9)))
+    assert found == [(i, False) for i in range(9)]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        product = in_parallel(lambda piece: torch.ones(2, 2) @ torch.ones(2, 2), [0, 1])
+        product = list(in_parallel(lambda piece: torch.ones(2, 2) @ torch.ones(2, 2), [0, 1]))
     assert [one.dtype for one in product] == [torch.bfloat16] * 2
-    assert in_parallel(str, []) == []
+    assert list(in_parallel(str, [])) == []
     assert torch.get_num_threads() == threads
 
 
 def test_an_error_in_a_piece_reaches_the_caller(threads: int) -> None:
     with pytest.raises(ZeroDivisionError):
-        in_parallel(lambda piece: 1 // piece, [1, 0, 1])
+        list(in_parallel(lambda piece: 1 // piece, [1, 0, 1]))

@@ -249,7 +249,7 @@ class FELRec(nn.Module):
         elif torch.is_grad_enabled():
             encoded = differentiable(encode, chunks, list(self.encoder.parameters()))
         else:
-            encoded = torch.cat(in_parallel(encode, chunks) or [torch.zeros(0, self.settings.width)])
+            encoded = torch.cat([torch.zeros(0, self.settings.width), *in_parallel(encode, chunks)])
         parts = torch.split(encoded, [len(side) for side in sides])
         return tuple(part[side.places.to(self.device)] for part, side in zip(parts, sides, strict=True))
 

@@ -7,7 +7,7 @@ does not depend on the number of cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
@@ -19,11 +19,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> list[R]:
+def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
     """The results of `work` for all pieces, in their order, on as many cores as torch is allowed to use."""
     threads = torch.get_num_threads()
-    if threads == 1 or not pieces:
-        return [work(piece) for piece in pieces]
+    if threads == 1:
+        return map(work, pieces)
     gradients, autocast = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
     short = torch.get_autocast_dtype("cpu")
 
@@ -31,7 +31,7 @@ def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> list[R]:
         with torch.set_grad_enabled(gradients), torch.autocast("cpu", enabled=autocast, dtype=short):
             return work(piece)
 
-    return list(_workers(threads).map(alike, pieces))
+    return _workers(threads).map(alike, pieces)
 
 
 def differentiable(work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor]) -> Tensor:
@@ -48,7 +48,7 @@ class _Pieces(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, work: Callable[[T], Tensor], pieces: Sequence[T], *parameters: Tensor) -> Tensor:
         with torch.enable_grad():
-            results = in_parallel(work, pieces)
+            results = list(in_parallel(work, pieces))
         ctx.results, ctx.parameters = results, parameters
         return torch.cat([result.detach() for result in results])
 
@@ -60,7 +60,7 @@ class _Pieces(torch.autograd.Function):
             found: tuple[Tensor, ...] = torch.autograd.grad(piece[0], ctx.parameters, piece[1], materialize_grads=True)
             return found
 
-        sums: list[Tensor] = []
+        sums: list[Tensor] = []  # added up as they come: all of them at once would be hundreds of megabytes
         for of_parameters in in_parallel(of_piece, list(zip(ctx.results, shares, strict=True))):
             sums = [a.add_(b) for a, b in zip(sums, of_parameters, strict=True)] if sums else list(of_parameters)
         del ctx.results
