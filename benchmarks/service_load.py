@@ -96,10 +96,17 @@ class Connection:
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         """Send a request and read the whole answer: status and body."""
+        reused = self.reader is not None
         if self.reader is None:
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-        self.writer.write(request)
-        head = await self.reader.readuntil(b"\r\n\r\n")
+        try:
+            self.writer.write(request)
+            head = await self.reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionResetError):
+            if not reused:
+                raise
+            self.reader = None  # it stood idle for too long and was closed: the request was not read
+            return await self.ask(request)
         length = re.search(rb"content-length: (\d+)", head)
         body = await self.reader.readexactly(int(length[1])) if length else b""
         return int(head[9:12]), body
