@@ -84,7 +84,7 @@ def api(service: str) -> Iterator[httpx.Client]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open it holds the thread's event loop, which other tests want
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no chromium here; install it as root with apt-get install chromium")
