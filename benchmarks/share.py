@@ -119,8 +119,8 @@ def plot(summary: dict[str, Any], path: Path) -> None:
             axis.plot(seconds, values, color=COLOURS[place], marker=MARKERS[place], label=f"{curve['share']:g}")
         axis.set_xlabel("CPU seconds of training")
         axis.set_title(f"validation {metric} ({better} is better)", fontsize=10, loc="left")
-    axes[0].legend(title="share learned from", frameon=False)
-    figure.suptitle(f"{summary['data']}, {summary['machine']['threads']} threads", fontsize=11, x=0.01, ha="left")
+    axes[1].legend(title="share learned from", frameon=False, loc="upper right")
+    figure.suptitle(f"{summary['data']}, {summary['machine']['threads']} thread(s)", fontsize=11, x=0.01, ha="left")
     save_figure(figure, path)
 
 
