@@ -20,6 +20,7 @@ from felrec.evaluation.protocols import replay
 from felrec.recommender import Queries
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
+from killed import KillAfter, KilledError
 
 GENERATOR = np.random.default_rng(0)
 EVENTS = Events.of(GENERATOR.integers(0, 12, 200), GENERATOR.integers(0, 9, 200), np.arange(200) * 1000.0)
@@ -175,23 +176,6 @@ def test_the_published_order_scores_from_what_was_before_the_batch() -> None:
     assert torch.equal(model.observe_then_score(block, ITEMS), expected)
     other.observe(block)
     assert same(model.state(), other.state())
-
-
-class KilledError(Exception):
-    pass
-
-
-class KillAfter:
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def step(self, **_: Any) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise KilledError
-
-    def validated(self, **_: Any) -> None:
-        pass
 
 
 def trainer(path: Path, *listeners: Any) -> Trainer:

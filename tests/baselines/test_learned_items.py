@@ -16,6 +16,7 @@ from felrec.recommender import Representing, Trainable
 from felrec.registry import MODELS, PAPER_SIZES
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
+from killed import KillAfter, KilledError
 
 SMALL = {"width": 8, "layers": 2, "heads": 2, "feed_forward": 16, "history_length": 4, "negatives": 2}
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -35,23 +36,6 @@ PRINTED = {  # the paper's tables of results, column "params"; train users and i
 }
 GENERATOR = np.random.default_rng(0)
 EVENTS = Events.of(GENERATOR.integers(0, 20, 330), GENERATOR.integers(0, 15, 330), np.arange(330))
-
-
-class KilledError(Exception):
-    pass
-
-
-class KillAfter:
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def step(self, **_: Any) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise KilledError
-
-    def validated(self, **_: Any) -> None:
-        pass
 
 
 def build(name: str, settings: dict[str, Any], sizes: Sizes) -> Trainable:

@@ -18,29 +18,11 @@ from felrec.errors import CheckpointError, TrainingError
 from felrec.model.felrec import FELRec
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
+from killed import KillAfter, KilledError
 
 SMALL: dict[str, Any] = {"width": 8, "layers": 1, "heads": 2, "feed_forward": 16, "history_length": 4, "queue_size": 50}
 GENERATOR = np.random.default_rng(0)
 EVENTS = Events.of(GENERATOR.integers(0, 20, 330), GENERATOR.integers(0, 15, 330), np.arange(330))
-
-
-class KilledError(Exception):
-    pass
-
-
-class KillAfter:
-    """A listener that dies at a given step, as a power cut would: nothing after it runs."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def step(self, **_: Any) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise KilledError
-
-    def validated(self, **_: Any) -> None:
-        pass
 
 
 class Ranks:
