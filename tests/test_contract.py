@@ -26,6 +26,7 @@ TINY_FELREC = {
     "score_from": "projections",  # what the losses shape; the raw vectors need far more events
 }
 TINY: dict[str, dict[str, Any]] = {
+    "felrec-s": {"width": 16, "heads": 2, "feed_forward": 32, "history_length": 8, "own_items": 16, "near_items": 16},
     "felrec-q": TINY_FELREC,
     "felrec-p": TINY_FELREC,
     "bpr-mf": {"width": 16, "negatives": 4},
@@ -113,7 +114,7 @@ def test_save_and_load_give_identical_scores(name: str) -> None:
 
 
 # The others are served too, but by taking in the journal again at every start.
-@pytest.mark.parametrize("name", ["felrec-q", "felrec-p", "popularity", "decayed-popularity"])
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q", "felrec-p", "popularity", "decayed-popularity"])
 def test_a_change_is_known_before_it_happens(name: str) -> None:
     """What is foreseen is all that observing changes, table by table and row by row, and foreseeing changes nothing."""
     model, twin = taught(name), taught(name)

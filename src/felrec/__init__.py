@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from felrec.errors import FelrecError
     from felrec.evaluation.report import Report
     from felrec.fitted import FittedModel
+    from felrec.pretrained import load_pretrained
     from felrec.runs import evaluate, fit, load, train
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "evaluate",
     "fit",
     "load",
+    "load_pretrained",
     "read_log",
     "split_log",
     "synthetic_log",
@@ -51,6 +53,7 @@ _HOME = {
     "evaluate": "felrec.runs",
     "fit": "felrec.runs",
     "load": "felrec.runs",
+    "load_pretrained": "felrec.pretrained",
     "read_log": "felrec.data.sources",
     "split_log": "felrec.data.split",
     "synthetic_log": "felrec.data.synthetic",

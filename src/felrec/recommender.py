@@ -130,10 +130,10 @@ class Weightless:
 
 
 @runtime_checkable
-class Trainable(Recommender, Protocol):
-    """A recommender that learns by gradient from batches that it cuts an epoch into itself."""
+class Learner(Protocol):
+    """What a trainer needs: something that learns by gradient from batches that it cuts an epoch into itself."""
 
-    def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> Batches[Any]:
+    def batches(self, events: Any, settings: TrainingSettings, epoch: int) -> Batches[Any]:
         """The batches of an epoch; they depend on the arguments alone, so that an epoch can be resumed."""
         ...
 
@@ -160,6 +160,27 @@ class Trainable(Recommender, Protocol):
     def load_memory(self, memory: Tensors) -> None:
         """Put back what `memory` returned."""
         ...
+
+    def state(self) -> Tensors:
+        """A copy of what events left."""
+        ...
+
+    def load_state(self, state: Tensors) -> None:
+        """Put back what `state` returned."""
+        ...
+
+    def weights(self) -> Tensors:
+        """What was learned."""
+        ...
+
+    def load_weights(self, weights: Tensors) -> None:
+        """Put back what `weights` returned."""
+        ...
+
+
+@runtime_checkable
+class Trainable(Recommender, Learner, Protocol):
+    """A recommender that learns; its batches are of one log's `Events`."""
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from felrec.config import (
     BPRMFSettings,
     DecayedPopularitySettings,
     FELRecSettings,
+    FELRecSSettings,
     GRU4RecBPTTSettings,
     GRU4RecSettings,
     ItemKNNSettings,
@@ -32,6 +33,7 @@ from felrec.config import (
 from felrec.data.split import PARTITIONS, Sizes
 from felrec.errors import ConfigError
 from felrec.model.felrec import FELRec
+from felrec.model.felrec_s import FELRecS
 from felrec.recommender import Recommender
 
 PAPER_SIZES = Sizes(train_users=137_884, train_items=34_460, users=162_541, items=59_047)
@@ -69,6 +71,14 @@ class ModelKind:
 MODELS = {
     kind.name: kind
     for kind in (
+        ModelKind(
+            "felrec-s",
+            "FELRec for logs of any size: seeded cache, trends, repetition, what goes together",
+            FELRecSSettings,
+            lambda settings, seed, device, sizes: FELRecS(settings, seed, device),
+            {"epochs": 3, "batch_size": 256, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.01}
+            | {"trained_share": 0.5},
+        ),
         ModelKind(
             "felrec-q",
             "FELRec trained by contrast with a queue",

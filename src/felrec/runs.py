@@ -24,6 +24,7 @@ from felrec.evaluation.protocols import Progress, Protocol, replay
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, resolve_exclude_seen
 from felrec.evaluation.report import evaluate as evaluate_recommender
 from felrec.fitted import FittedModel
+from felrec.pretrained import load_weights, weights_folder
 from felrec.recommender import Choosable, Recommender, Trainable
 from felrec.registry import ModelKind, model_kind
 from felrec.training.checkpoint import RunDirectory
@@ -73,7 +74,12 @@ def train(
 
 
 def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | None = None) -> FittedModel:
-    """The best checkpoint of a run, in the state after validation. `settings` override those of scoring."""
+    """The best checkpoint of a run, in the state after validation; or weights without a log, such as `pretrained`.
+
+    `settings` override those of scoring.
+    """
+    if weights := weights_folder(path):
+        return load_weights(weights, device=pick_device(device), settings=settings)
     run = RunDirectory.open(Path(path))
     kind = model_kind(run.manifest["model"])
     for name in settings or {}:

@@ -20,6 +20,7 @@ from felrec.cli import (
     inspect,
     keys,
     models,
+    pretrain,
     recommend,
     replay,
     reproduce,
@@ -41,6 +42,7 @@ app.add_typer(datasets.app, name="datasets")
 app.command("models")(models.models)
 app.command("inspect")(inspect.inspect_log)
 app.command("train")(train.train)
+app.command("pretrain")(pretrain.pretrain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)

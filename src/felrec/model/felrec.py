@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -20,8 +19,7 @@ from felrec.model.cache import Cache, last_occurrence
 from felrec.model.dropout import Masks
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
 from felrec.model.objectives import Contrast, Predict
-from felrec.model.parallel import differentiable, in_parallel
-from felrec.model.sequences import Sequences
+from felrec.model.sequences import Sequences, encode
 from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors
 
 
@@ -233,25 +231,11 @@ class FELRec(nn.Module):
         return Sequences(self.user_cache, *self.item_histories.recent(items, pending), USER_SEQUENCE)
 
     def _encode(self, *sides: Sequences) -> tuple[Tensor, ...]:
-        """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, a chunk a core."""
+        """Vectors (B, D) of each side's histories."""
         dropout = self.masks if self.training and self.settings.dropout else None
         if dropout is not None:
             dropout.reserve(max(side.largest_chunk for side in sides) * self.settings.feed_forward)
-        chunks = [(side, chunk, dropout and dropout.fork()) for side in sides for chunk in side.chunks]
-
-        def encode(piece: tuple[Sequences, NDArray[np.int64], Masks | None]) -> Tensor:
-            side, chunk, masks = piece
-            encoded: Tensor = self.encoder(*side.read(chunk), side.kind, masks)
-            return encoded
-
-        if self.device.type != "cpu":
-            encoded = torch.cat([encode(chunk) for chunk in chunks])
-        elif torch.is_grad_enabled():
-            encoded = differentiable(encode, chunks, list(self.encoder.parameters()))
-        else:
-            encoded = torch.cat([torch.zeros(0, self.settings.width), *in_parallel(encode, chunks)])
-        parts = torch.split(encoded, [len(side) for side in sides])
-        return tuple(part[side.places.to(self.device)] for part, side in zip(parts, sides, strict=True))
+        return encode(self.encoder, sides, dropout)
 
     def _match(self, users: Tensor, candidates: Rows, rows: Rows) -> Tensor:
         """Scores (B, C) of user vectors (B, D) and cached items; -inf for an item never observed."""

@@ -7,10 +7,12 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from felrec.data.events import Rows
 from felrec.model.cache import Cache
+from felrec.model.dropout import Masks
+from felrec.model.parallel import differentiable, in_parallel
 
 _TOKENS = 2048  # positions of a chunk on a CPU: their activations stay in its caches
 
@@ -66,3 +68,23 @@ def with_empty_slot(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     visible = np.ones_like(mask)
     visible[:, :-1] = mask[:, 1:] | mask[:, :-1]
     return visible
+
+
+def encode(encoder: nn.Module, sides: tuple[Sequences, ...], dropout: Masks | None = None) -> tuple[Tensor, ...]:
+    """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, a chunk a core."""
+    chunks = [(side, chunk, dropout and dropout.fork()) for side in sides for chunk in side.chunks]
+
+    def work(piece: tuple[Sequences, NDArray[np.int64], Masks | None]) -> Tensor:
+        side, chunk, masks = piece
+        encoded: Tensor = encoder(*side.read(chunk), side.kind, masks)
+        return encoded
+
+    cache = sides[0].cache
+    if cache.device.type != "cpu":
+        encoded = torch.cat([work(chunk) for chunk in chunks])
+    elif torch.is_grad_enabled():
+        encoded = differentiable(work, chunks, list(encoder.parameters()))
+    else:
+        encoded = torch.cat([torch.zeros(0, cache.width), *in_parallel(work, chunks)])
+    parts = torch.split(encoded, [len(side) for side in sides])
+    return tuple(part[side.places.to(cache.device)] for part, side in zip(parts, sides, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn, Protocol
 
@@ -14,7 +14,7 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import Batch, Batches
 from felrec.data.events import Events
 from felrec.errors import ConfigError, TrainingError
-from felrec.recommender import Tensors, Trainable
+from felrec.recommender import Learner, Tensors
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.optimiser import build_optimiser, load_optimiser_state, optimiser_state
 from felrec.training.schedule import learning_rate
@@ -36,12 +36,12 @@ class Listener(Protocol):
 
 
 class Trainer:
-    """Trains one model on one run of events and keeps the best checkpoint in a run directory."""
+    """Trains a model on the events of a log, or of several, and keeps the best checkpoint in a run directory."""
 
     def __init__(
         self,
-        model: Trainable,
-        events: Events,
+        model: Learner,
+        events: Events | Sequence[Events],
         settings: TrainingSettings,
         run: RunDirectory,
         validate: Validate,

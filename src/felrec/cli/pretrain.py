@@ -1,0 +1,46 @@
+"""`felrec pretrain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from felrec.cli.options import Config, Epochs, Pairs, Resume, TrainingSeed, open_log, resumable, settings_of
+
+
+def pretrain(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where weights and checkpoints go.")],
+    logs: Annotated[list[Path] | None, typer.Argument(metavar="LOG...", help="Logs to learn from.")] = None,
+    synthetic: Annotated[int, typer.Option("--synthetic", min=0, help="So many made-up logs beside them.")] = 0,
+    events: Annotated[int, typer.Option("--events", min=100, help="Events of each made-up log.")] = 30_000,
+    config: Config = None,
+    pairs: Pairs = None,
+    epochs: Epochs = None,
+    seed: TrainingSeed = None,
+    resume: Resume = False,
+) -> None:
+    """Train weights for logs nobody has seen.
+
+    One felrec-s learns from several logs in turn. The weights know no user and no item, so they can be evaluated and
+    served on any log.
+
+    \b
+    Example:
+      felrec pretrain films.parquet edits.parquet --synthetic 6 --out weights
+      felrec evaluate weights another.parquet
+    """  # noqa: D301
+    from felrec.cli.progress import TerminalWatcher
+    from felrec.data.split import split_log
+    from felrec.data.worlds import synthetic_worlds
+    from felrec.pretraining import MODEL, pretrain
+    from felrec.registry import model_kind
+
+    settings = settings_of(config, pairs, epochs, seed)
+    model_kind(MODEL).divide(settings)  # a misspelt setting must not wait for logs to be read
+    read = [open_log(log, None, None, None, "auto") for log in logs or []]
+    splits = [split_log(log) for log in [*read, *synthetic_worlds(synthetic, events, settings.get("seed", 0))]]
+    with resumable(), TerminalWatcher().training(MODEL, out) as progress:
+        pretrain(splits, out, settings, resume=resume, listeners=(progress,))
+    typer.echo(f"the weights are in {out}; try them with: felrec evaluate {out} LOG")

@@ -1,0 +1,203 @@
+"""Why this user might take that item: they had it before, or others took it together with what they had last.
+
+Only a few hundred items of a catalogue have such a reason. Each is a pair, of a query and a candidate, with features
+that a small network turns into a score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import Rows
+from felrec.data.histories import Histories
+from felrec.data.pairs import spread
+from felrec.data.tallies import Tallies
+from felrec.model.horizons import Floats
+from felrec.recommender import Queries
+
+WINDOW = 10  # newest items of a user that count together with the next, and that lead to others
+OWN_FEATURES = 9
+NEAR_FEATURES = 7
+_NEVER = np.float32(1e7)  # minutes since something that has not happened
+_FAINT = 1e-3  # similarities below this look the same
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The candidates of a query, by row and by column."""
+
+    candidates: Rows  # (C,)
+    columns: Ints  # of each row, -1 where it is no candidate; the last entry is nobody's
+    events: Floats  # (C,) of each candidate so far
+
+    @classmethod
+    def of(cls, candidates: Rows, histories: Histories) -> Catalogue:
+        """Index candidates; `histories` are those of the items."""
+        rows = max(int(candidates.max(initial=-1)) + 1, histories.owners)
+        columns = np.full(rows + 1, -1, dtype=np.int64)
+        columns[candidates] = np.arange(len(candidates))
+        return cls(candidates, columns, histories.counts(candidates).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Pairs of a query and a candidate with their features."""
+
+    query: Ints  # (M,)
+    column: Ints  # (M,)
+    features: Floats  # (M, OWN_FEATURES + NEAR_FEATURES)
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What each user had, one entry per user and item, or several: their latest is what counts."""
+
+    query: Ints
+    item: Ints
+    count: Floats
+    back: Floats  # the user's events since, this one included
+    minutes: Floats  # since
+
+
+def gather(
+    queries: Queries, own: Tallies | None, near: Tallies | None, users: Histories, items: Histories, among: Catalogue
+) -> Evidence:
+    """All pairs for which there is evidence. `users` and `items` are the histories of either side."""
+    width = len(among.candidates)
+    had = _own_items(queries, own, users)
+    own_column = among.columns[np.minimum(had.item, len(among.columns) - 1)]
+    own_at = np.flatnonzero(own_column >= 0)
+    own_key = had.query[own_at] * width + own_column[own_at]
+    reached = _Reached.of(queries, near, users, items, among)
+    is_pair = np.zeros(len(queries) * width, dtype=bool)
+    is_pair[own_key] = is_pair[reached.key] = True
+    pairs = np.flatnonzero(is_pair)
+    number = np.empty(len(is_pair), dtype=np.int32)
+    number[pairs] = np.arange(len(pairs), dtype=np.int32)
+    query, column = np.divmod(pairs, max(1, width))
+    taken = (users.counts(queries.users) + queries.pending.stops - queries.pending.starts).astype(np.float32)
+    of_own = _own_features(had, own_at, number[own_key], query, taken)
+    of_near = reached.features(number[reached.key], query, among.events[column])
+    return Evidence(query, column, np.concatenate([of_own, of_near], axis=1))
+
+
+def _own_items(queries: Queries, own: Tallies | None, users: Histories) -> _Own:
+    """The user's tally, and what they took since."""
+    waiting, query = spread(queries.pending.starts, queries.pending.stops)
+    lengths = queries.pending.stops - queries.pending.starts
+    back = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(waiting))
+    ones, zeros = np.ones(len(waiting), np.float32), np.zeros(len(waiting), np.float32)
+    pending = _Own(query, queries.pending.values[waiting].astype(np.int64), ones, back.astype(np.float32), zeros)
+    if own is None:
+        nothing = np.zeros(0, dtype=np.float32)
+        return _Own(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing)
+    rows = own.of(queries.users)
+    asked, slot = np.nonzero(rows["other"] >= 0)
+    taken = users.counts(queries.users) + lengths
+    minutes = np.maximum(queries.times[asked] // 60 - rows["minute"][asked, slot], 0)
+    stored = _Own(
+        asked,
+        rows["other"][asked, slot].astype(np.int64),
+        rows["count"][asked, slot],
+        (taken[asked] - rows["nth"][asked, slot]).astype(np.float32),
+        minutes.astype(np.float32),
+    )
+    return _Own(*(np.concatenate(parts) for parts in zip(vars(stored).values(), vars(pending).values(), strict=True)))
+
+
+def _own_features(had: _Own, at: Ints, pair: NDArray[np.int32], query: Ints, taken: Floats) -> Floats:
+    """Features (M, OWN_FEATURES) of the pairs; `at` are the entries of `had` that belong to `pair`."""
+    pairs = len(query)
+    count = np.bincount(pair, had.count[at], pairs).astype(np.float32)
+    back, minutes, newest = np.full(pairs, _NEVER), np.full(pairs, _NEVER), np.full(len(taken), _NEVER)
+    np.minimum.at(back, pair, had.back[at])
+    np.minimum.at(minutes, pair, had.minutes[at])
+    np.minimum.at(newest, had.query, had.minutes)
+    is_own = (count > 0).astype(np.float32)
+    events = np.maximum(taken[query], 1)
+    return np.stack(
+        [
+            is_own,
+            np.log1p(count),
+            is_own * np.log1p(back),
+            count / events,
+            is_own * (back <= 1),
+            is_own * np.log1p(minutes) / 5,
+            is_own * (minutes == newest[query]),  # taken in the same sitting as the last one
+            np.log1p(events) / 3,
+            np.log1p(newest[query]) / 5,
+        ],
+        axis=1,
+    ).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """Candidates that were taken together with the user's last items, one entry for each of these."""
+
+    key: Ints  # (R,) of the pair of query and candidate
+    together: Floats  # (R,) how often
+    place: Floats  # (R,) of the user's item, 1 is the newest
+    events: Floats  # (R,) of the user's item
+    newest_events: Floats  # (B,) of each user's newest item
+
+    @classmethod
+    def of(
+        cls, queries: Queries, near: Tallies | None, users: Histories, items: Histories, among: Catalogue
+    ) -> _Reached:
+        nothing = np.zeros(0, dtype=np.float32)
+        if near is None:
+            return cls(np.zeros(0, np.int64), nothing, nothing, nothing, np.zeros(len(queries), np.float32))
+        rows, mask = users.recent(queries.users, queries.pending)
+        rows, mask = rows[:, : -WINDOW - 1 : -1], mask[:, : -WINDOW - 1 : -1]  # the newest first
+        query, place = np.nonzero(mask)
+        mine = rows[query, place]
+        tally = near.of(mine)
+        columns = among.columns[tally["other"]].ravel()
+        found = np.flatnonzero(columns >= 0)
+        of_mine = found // near.size
+        events = items.counts(mine).astype(np.float32) + 1
+        newest = items.counts(np.maximum(rows[:, 0], 0)).astype(np.float32) + 1
+        return cls(
+            query[of_mine] * len(among.candidates) + columns[found],
+            tally["count"].ravel()[found],
+            (place[of_mine] + 1).astype(np.float32),
+            events[of_mine],
+            newest,
+        )
+
+    def features(self, pair: NDArray[np.int32], query: Ints, events: Floats) -> Floats:
+        """Features (M, NEAR_FEATURES) of the pairs; `events` are those of each pair's candidate."""
+        pairs = len(query)
+
+        def add_up(weights: NDArray[np.floating]) -> NDArray[np.float64]:
+            return np.bincount(pair, weights, pairs).astype(np.float64)
+
+        nearby = self.together / self.place
+        root = 1 / np.sqrt(events + 1)
+        from_newest = np.zeros(pairs, dtype=np.float32)
+        at_newest = np.flatnonzero(self.place == 1)
+        from_newest[pair[at_newest]] = self.together[at_newest]
+        newest_events = self.newest_events[query]
+        return np.stack(
+            [
+                _log(add_up(nearby / np.sqrt(self.events)) * root),
+                _log(add_up(nearby / self.events)),
+                _log(from_newest / newest_events),
+                np.log1p(add_up(nearby)),
+                add_up(1 / self.place),
+                _log(from_newest / np.sqrt(newest_events) * root),
+                np.log1p(from_newest),
+            ],
+            axis=1,
+        ).astype(np.float32)
+
+
+def _log(similarity: NDArray[np.floating]) -> NDArray[np.floating]:
+    logarithm: NDArray[np.floating] = np.log(similarity / _FAINT + 1)
+    return logarithm

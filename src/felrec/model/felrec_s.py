@@ -1,0 +1,353 @@
+"""FELRec-S: FELRec for logs of ordinary size. Cached vectors, and counts that say what vectors cannot.
+
+A score is the sum of three parts: how popular the item is (a network on its decayed counts), how well it matches the
+user (the cosine of FELRec, trusted as far as the item has events), and what speaks for just this pair (a network on
+the evidence). Training is by the softmax over the whole catalogue, of what would have been served just before each
+event.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from felrec.config import FELRecSSettings, TrainingSettings
+from felrec.data.batches import InTime, TimeBatch
+from felrec.data.events import Events, Rows
+from felrec.data.histories import Histories, Pending
+from felrec.data.tallies import Tallies
+from felrec.model.cache import Cache
+from felrec.model.domain import FEATURES, Domain
+from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
+from felrec.model.evidence import NEAR_FEATURES, OWN_FEATURES, WINDOW, Catalogue, gather
+from felrec.model.horizons import HALF_LIVES, Floats, Horizons
+from felrec.model.pooled_encoder import PooledEncoder
+from felrec.model.seeds import SeededCache, seeds
+from felrec.model.sequences import Sequences, encode
+from felrec.recommender import EVERYTHING, Change, Queries, Tensors, as_arrays, as_tensors
+
+_ITEM_FEATURES = 3 + len(HALF_LIVES)  # count, decayed counts, the horizon of the moment, age
+_CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
+_RECENT_USERS = 2048  # whom the user of an item is told from
+_OWN_FADE, _NEAR_FADE = 0.99, 0.9995  # of a tally, with each meeting of its owner
+_ENOUGH_ITEMS = 20  # below, there is nothing to choose from
+_SOFT = 1e-3  # added to the squared length of a vector: a short one points nowhere in particular
+_BACKGROUND = 1e-6  # share of all events that an item without any is taken to have
+
+
+class FELRecS(nn.Module):
+    """The default model. Its parameters do not depend on the number of users and items."""
+
+    represents = EVERYTHING
+
+    def __init__(
+        self, settings: FELRecSSettings | None = None, seed: int = 0, device: torch.device | str = "cpu"
+    ) -> None:
+        super().__init__()
+        self.settings = s = settings or FELRecSSettings()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.encoder = PooledEncoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length)
+            self.popularity = _network(_ITEM_FEATURES + FEATURES, s.hidden)
+            self.evidence = _network(OWN_FEATURES + NEAR_FEATURES + 3 + FEATURES, s.hidden, s.hidden)
+        self.trend = nn.Parameter(torch.full((_ITEM_FEATURES - 1,), 0.15))  # popularity counts before it is learned
+        self.log_scale = nn.Parameter(torch.tensor(0.0))  # of the cosine
+        self.seed_share = nn.Parameter(torch.tensor(1.0))  # how much of its seed an item keeps
+        self.confidence = nn.Parameter(torch.tensor([2.0, 0.0]))
+        self.device = torch.device(device)
+        self.to(self.device)
+        blank = SeededCache if s.seeded else _Unseeded
+        self.user_cache, self.item_cache = blank(s.width, 0, self.device), blank(s.width, 1, self.device)
+        self.user_histories, self.item_histories = Histories(s.history_length), Histories(s.history_length)
+        self.own = Tallies(s.own_items, _OWN_FADE, marks=("nth", "minute")) if s.own_items else None
+        self.near = Tallies(s.near_items, _NEAR_FADE) if s.near_items else None
+        self.horizons, self.domain = Horizons(), Domain()
+        self._recent_users = np.zeros(0, dtype=np.int32)
+
+    # Scoring and observing
+
+    def score(self, queries: Queries, candidates: Rows) -> Tensor:
+        """Scores (B, C) of each user, encoded freshly from their exact history; -inf for an item never observed."""
+        with self._inference():
+            scores = self._scores(queries, candidates)
+            unseen = torch.from_numpy(self.item_histories.counts(candidates) == 0).to(self.device)
+            return scores.masked_fill_(unseen, -torch.inf)
+
+    def observe(self, block: Events) -> None:
+        """Take a block in: counts and histories, then the vectors of each touched user and item."""
+        self.accept(self.foresee(block))
+
+    def foresee(self, block: Events) -> Change:
+        """The rows of all whom the block touches, as they will be."""
+        users, items_taken = Pending.of_owners(block.users, block.items)
+        items, users_there = Pending.of_owners(block.items, block.users)
+        change = self._counts_after(block)
+        change |= as_tensors(self.user_histories.foresee(users, items_taken), "user_")
+        change |= as_tensors(self.item_histories.foresee(items, users_there), "item_")
+        if self.settings.cosine:
+            with self._inference():
+                of_users, of_items = encode(
+                    self.encoder, (self._of_users(users, items_taken), self._of_items(items, users_there))
+                )
+                change["user_cache"] = users, _direction(of_users)
+                change["item_cache"] = items, self._item_vectors(items, of_items)
+        return change
+
+    def accept(self, change: Change) -> None:
+        """Write it."""
+        if self.settings.cosine:
+            self.user_cache.write(*change["user_cache"])
+            self.item_cache.write(*change["item_cache"])
+        for prefix, part in self._tables():
+            part.accept(as_arrays(change, prefix))
+
+    def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
+        """The published order: the block is taken in before it is scored."""
+        self.observe(block)
+        return self.score(Queries(block.users, block.times, Pending.none(len(block))), candidates)
+
+    def user_vectors(self, rows: Rows) -> Tensor:
+        """Cached vectors (B, D) of users, unit length."""
+        return F.normalize(self.user_cache.read(rows), dim=1)
+
+    def item_vectors(self, rows: Rows) -> Tensor:
+        """Cached vectors (B, D) of items, unit length."""
+        return F.normalize(self.item_cache.read(rows), dim=1)
+
+    # Training
+
+    def twin(self) -> FELRecS:
+        """Another one with the same weights, not copies of them, that has seen no event."""
+        other = FELRecS(self.settings, device=self.device)
+        other._modules, other._parameters = self._modules, self._parameters
+        return other
+
+    def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> InTime:
+        """Time order, never shuffled."""
+        return InTime(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
+
+    def begin_epoch(self) -> None:
+        """Every epoch begins with nothing known."""
+        self.reset()
+
+    def loss(self, step: TimeBatch) -> Tensor:
+        """Softmax of what would have been served just before each event, then take the batch in."""
+        block = step.events
+        chosen = np.arange(len(block)) if step.trained is None else np.flatnonzero(step.trained)
+        catalogue = np.flatnonzero(self.item_histories.state()["count"]).astype(np.int32)
+        known = np.flatnonzero(np.isin(block.items[chosen], catalogue))
+        chosen = chosen[known][: max(2, _CELLS // max(1, len(catalogue)))]
+        loss = self._nothing()
+        if len(chosen) and len(catalogue) >= _ENOUGH_ITEMS:
+            asked = Queries.before_each(block)
+            asked = Queries(asked.users[chosen], asked.times[chosen], asked.pending[chosen])
+            targets = torch.from_numpy(np.searchsorted(catalogue, block.items[chosen])).to(self.device)
+            loss = loss + F.cross_entropy(self._scores(asked, catalogue), targets)
+            if self.settings.item_loss and self.settings.cosine:
+                loss = loss + self.settings.item_loss * self._item_loss(block, chosen)
+        self.observe(block)
+        self._recent_users = np.concatenate([self._recent_users, block.users])[-_RECENT_USERS:]
+        return loss
+
+    def _item_loss(self, block: Events, chosen: np.typing.NDArray[np.int64]) -> Tensor:
+        """The other side: tell the user of an event from recent ones, by the item as it was before."""
+        before = Pending.within_block(block.items, block.users)[chosen]
+        items = block.items[chosen]
+        (encoded,) = encode(self.encoder, (self._of_items(items, before),))
+        someone = np.unique(np.concatenate([self._recent_users, block.users]))
+        users = _kept(self.user_cache.read(someone))
+        scores = self.log_scale.exp() * self._item_vectors(items, encoded) @ users.T
+        targets = torch.from_numpy(np.searchsorted(someone, block.users[chosen])).to(self.device)
+        return F.cross_entropy(scores, targets)
+
+    def _nothing(self) -> Tensor:
+        """A zero that gradients can be taken of, where a batch has nothing to learn from."""
+        return torch.stack([parameter.sum() * 0 for parameter in self.parameters()]).sum()
+
+    def memory(self) -> Tensors:
+        """Who was there lately."""
+        return {"recent_users": torch.from_numpy(self._recent_users)}
+
+    def load_memory(self, memory: Tensors) -> None:
+        """Put back what `memory` returned."""
+        self._recent_users = memory["recent_users"].numpy()
+
+    # State and weights
+
+    def reset(self) -> None:
+        """Forget all events."""
+        for cache in (self.user_cache, self.item_cache):
+            cache.clear()
+        for _, part in self._tables():
+            part.clear()
+        self._recent_users = np.zeros(0, dtype=np.int32)
+
+    def state(self) -> Tensors:
+        """Vectors, histories and counts."""
+        state = {}
+        if self.settings.cosine:
+            state = {"user_cache": self.user_cache.snapshot(), "item_cache": self.item_cache.snapshot()}
+        for prefix, part in self._tables():
+            state |= {prefix + name: torch.from_numpy(values) for name, values in part.state().items()}
+        return state
+
+    def load_state(self, state: Tensors) -> None:
+        """Put back what `state` returned."""
+        if self.settings.cosine:
+            self.user_cache.restore(state["user_cache"])
+            self.item_cache.restore(state["item_cache"])
+        for prefix, part in self._tables():
+            named = {key.removeprefix(prefix): state[key].numpy() for key in state if key.startswith(prefix)}
+            part.load_state(named)
+
+    def weights(self) -> Tensors:
+        """Encoder and networks."""
+        return {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
+
+    def load_weights(self, weights: Tensors) -> None:
+        """Put back what `weights` returned."""
+        self.load_state_dict(weights)
+
+    def parameter_count(self) -> int:
+        """Independent of the number of users and items."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def _tables(self) -> Iterator[tuple[str, Histories | Tallies | Horizons | Domain]]:
+        """The parts of the state that are counted, and how their names begin."""
+        yield "user_", self.user_histories
+        yield "item_", self.item_histories
+        yield "trend_", self.horizons
+        yield "log_", self.domain
+        if self.own:
+            yield "own_", self.own
+        if self.near:
+            yield "near_", self.near
+
+    # The parts of a score
+
+    def _scores(self, queries: Queries, candidates: Rows) -> Tensor:
+        among = Catalogue.of(candidates, self.item_histories)
+        domain = self._domain()
+        items = torch.from_numpy(self._item_features(candidates, among.events)).to(self.device)
+        popularity = self.popularity(_beside(items, domain)).squeeze(1) + items[:, :-1] @ self.trend
+        match = self._match(queries, candidates, items[:, 0])
+        scores: Tensor = match + popularity
+        if self.own is None and self.near is None:
+            return scores
+        found = gather(queries, self.own, self.near, self.user_histories, self.item_histories, among)
+        query, column = torch.from_numpy(found.query), torch.from_numpy(found.column)
+        told = torch.from_numpy(found.features).to(self.device)
+        beside = torch.stack([items[column, 0], popularity.detach()[column], match.detach()[query, column]], dim=1)
+        gained = self.evidence(_beside(torch.cat([told, beside], dim=1), domain)).squeeze(1)
+        return scores.index_put((query, column), gained, accumulate=True)
+
+    def _match(self, queries: Queries, candidates: Rows, log_events: Tensor) -> Tensor:
+        """The scaled cosine (B, C), as far as each item is trusted."""
+        if not self.settings.cosine:
+            return torch.zeros(len(queries), len(candidates), device=self.device)
+        (encoded,) = encode(self.encoder, (self._of_users(queries.users, queries.pending),))
+        users = self.log_scale.exp() * _direction(encoded)
+        items = _kept(self.item_cache.read(candidates))
+        if self.settings.gate:
+            items = items * torch.sigmoid(self.confidence[0] + self.confidence[1] * log_events)[:, None]
+        return users @ items.T
+
+    def _item_features(self, items: Rows, events: Floats) -> Floats:
+        """What popularity is read from (C, _ITEM_FEATURES): all that more is better of, then the age."""
+        counts = self.horizons.counts(items)
+        trusted = self.horizons.shares(counts) @ self.domain.horizon_weights
+        present = np.log(trusted / _BACKGROUND + 1) / 2 if self.settings.adaptive else np.zeros_like(trusted)
+        age = np.log1p(self.horizons.ages(items)) / 5
+        return np.column_stack([np.log1p(events), np.log1p(10 * counts), present, age]).astype(np.float32)
+
+    def _domain(self) -> Tensor:
+        features = self.domain.features if self.settings.domain else np.zeros(FEATURES, dtype=np.float32)
+        return torch.from_numpy(features).to(self.device)
+
+    def _counts_after(self, block: Events) -> Change:
+        """Everything that is counted, once the block is taken in."""
+        before = Pending.within_block(block.users, block.items)
+        rows, mask = self.user_histories.recent(block.users, before)
+        taken = self.user_histories.counts(block.users) + before.stops - before.starts
+        minute = (block.times // 60).astype(np.int32)
+        change = as_tensors(self.horizons.foresee(block.items), "trend_")
+        told = self._told(block, rows, mask, taken)
+        change |= as_tensors(self.domain.foresee(told, self.horizons.counts(block.items), self.horizons), "log_")
+        if self.own:
+            of_users = self.own.foresee(block.users, block.items, nth=taken.astype(np.int32), minute=minute)
+            change |= as_tensors(of_users, "own_")
+        if self.near:
+            event, place = np.nonzero(mask[:, -WINDOW:])
+            earlier, later = rows[:, -WINDOW:][event, place], block.items[event]
+            other = earlier != later  # a pair of an item with itself has one direction
+            owners = np.concatenate([earlier, later[other]])
+            change |= as_tensors(self.near.foresee(owners, np.concatenate([later, earlier[other]])), "near_")
+        return change
+
+    def _told(self, block: Events, rows: Rows, mask: np.typing.NDArray[np.bool_], taken: Rows) -> Floats:
+        """What each event says of the log (B, FEATURES - 1)."""
+        again = ((rows == block.items[:, None]) & mask).any(axis=1)
+        known = self.item_histories.counts(block.items) > 0
+        returns = taken > 0
+        follows = np.zeros(len(block), dtype=bool)
+        if self.near:
+            follows = (self.near.of(np.maximum(rows[:, -1], 0))["other"] == block.items[:, None]).any(axis=1) & returns
+        catalogue = np.full(len(block), math.log1p(self.horizons.items) / 10)
+        told = [again, known, returns, np.log1p(taken) / 3, follows, catalogue]
+        return np.stack(told, axis=1).astype(np.float32)
+
+    def _of_users(self, users: Rows, pending: Pending | None = None) -> Sequences:
+        return Sequences(self.item_cache, *self.user_histories.recent(users, pending), ITEM_SEQUENCE)
+
+    def _of_items(self, items: Rows, pending: Pending | None = None) -> Sequences:
+        return Sequences(self.user_cache, *self.item_histories.recent(items, pending), USER_SEQUENCE)
+
+    def _item_vectors(self, items: Rows, encoded: Tensor) -> Tensor:
+        if self.settings.seeded:
+            encoded = encoded + self.seed_share * seeds(items, self.settings.width, 1).to(self.device)
+        return _direction(encoded)
+
+    @contextmanager
+    def _inference(self) -> Iterator[None]:
+        with torch.no_grad():
+            yield
+
+
+class _Unseeded(Cache):
+    """The paper's cache, made as a seeded one is: the ablation."""
+
+    def __init__(self, width: int, side: int, device: torch.device | str) -> None:
+        super().__init__(width, device)
+
+
+def _network(inputs: int, *hidden: int) -> nn.Sequential:
+    """A perceptron that says nothing before it is trained."""
+    layers: list[nn.Module] = []
+    for size in hidden:
+        layers += [nn.Linear(inputs, size), nn.ReLU()]
+        inputs = size
+    last = nn.Linear(inputs, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(*layers, last)
+
+
+def _beside(features: Tensor, domain: Tensor) -> Tensor:
+    """Features (M, F) with those of the log beside each."""
+    return torch.cat([features, domain.expand(len(features), -1)], dim=1)
+
+
+def _kept(vectors: Tensor) -> Tensor:
+    """Vectors of a cache, which is written before gradients are taken."""
+    return vectors.clone() if torch.is_grad_enabled() else vectors
+
+
+def _direction(vectors: Tensor) -> Tensor:
+    """Vectors of about unit length; smooth where they vanish."""
+    return vectors * torch.rsqrt(vectors.square().sum(dim=1, keepdim=True) + _SOFT)

@@ -1,0 +1,87 @@
+"""Weights for logs that nobody has seen: trained on several logs at once, and kept without any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from felrec.data.split import Split
+from felrec.errors import ConfigError
+from felrec.evaluation.report import ExcludeSeen, evaluate, resolve_exclude_seen
+from felrec.fitted import FittedModel
+from felrec.model.felrec_s import FELRecS
+from felrec.pretrained import load_weights, save_weights
+from felrec.recommender import Trainable
+from felrec.registry import model_kind
+from felrec.training.checkpoint import RunDirectory
+from felrec.training.several import Several
+from felrec.training.trainer import Listener, Trainer
+
+MODEL = "felrec-s"
+_VALIDATED = 5_000  # events of each log are enough to tell one epoch from the next
+
+
+def pretrain(
+    splits: Sequence[Split],
+    out: Path,
+    settings: dict[str, Any] | None = None,
+    *,
+    resume: bool = False,
+    listeners: tuple[Listener, ...] = (),
+) -> FittedModel:
+    """Train on all logs in turn, with checkpoints in the directory `out`; then write the weights beside them."""
+    if not splits:
+        raise ConfigError("pretraining needs at least one log")
+    kind = model_kind(MODEL)
+    own, training = kind.divide(settings or {})
+    first = kind.build(own, training.seed, "cpu", splits[0].sizes)
+    assert isinstance(first, FELRecS)
+    models: list[Trainable] = [first, *(first.twin() for _ in splits[1:])]
+    begun = {
+        "model": MODEL,
+        "settings": own.model_dump(),
+        "training": training.model_dump(),
+        "logs": [split.fingerprint for split in splits],
+    }
+    run = _open_run(out, begun, resume)
+    if not run.manifest.get("finished"):
+        trainer = Trainer(
+            Several(models), [split.train for split in splits], training, run, _validation(models, splits), listeners
+        )
+        trainer.resume()
+        trainer.fit()
+    save_weights(out, MODEL, own.model_dump(), run.read("best", "weights"))
+    return load_weights(out)
+
+
+def _open_run(path: Path, begun: dict[str, Any], resume: bool) -> RunDirectory:
+    if not (resume and (path / "manifest.json").exists()):
+        return RunDirectory.create(path, {**begun, "finished": False})
+    run = RunDirectory.open(path)
+    for name, value in begun.items():
+        if run.manifest.get(name) != value:
+            raise ConfigError(f"{path} was begun with other {name}; resume it as it was begun or choose another --out")
+    return run
+
+
+def _validation(models: Sequence[Trainable], splits: Sequence[Split]) -> Callable[[], dict[str, float]]:
+    """Means over the logs, so that a long log counts no more than a short one."""
+    shortened = [_first_of_validation(split) for split in splits]
+    leave_out: list[ExcludeSeen] = ["yes" if resolve_exclude_seen("auto", split) else "no" for split in splits]
+
+    def validate() -> dict[str, float]:
+        reports = [
+            evaluate(model, split, model=MODEL, part="validation", exclude_seen=exclude_seen)
+            for model, split, exclude_seen in zip(models, shortened, leave_out, strict=True)
+        ]
+        return {key: float(np.mean([report.metric(key) for report in reports])) for key in ("rank", "hr@10", "mrr")}
+
+    return validate
+
+
+def _first_of_validation(split: Split) -> Split:
+    stop = min(split.validation_end, split.train_end + _VALIDATED)
+    return Split(split.log.part(0, stop), split.train_end, stop)
