@@ -26,7 +26,15 @@ TINY_FELREC = {
     "score_from": "projections",  # what the losses shape; the raw vectors need far more events
 }
 TINY: dict[str, dict[str, Any]] = {
-    "felrec-s": {"width": 16, "heads": 2, "feed_forward": 32, "history_length": 8, "own_items": 16, "near_items": 16},
+    "felrec-s": {
+        "width": 16,
+        "heads": 2,
+        "feed_forward": 32,
+        "history_length": 8,
+        "own_items": 16,
+        "near_items": 16,
+        "next_items": 8,
+    },
     "felrec-q": TINY_FELREC,
     "felrec-p": TINY_FELREC,
     "bpr-mf": {"width": 16, "negatives": 4},

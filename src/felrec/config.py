@@ -60,6 +60,7 @@ class FELRecSSettings(Settings):
     hidden: int = Field(32, ge=1, description="inner size of the networks that read counts")
     own_items: int = Field(128, ge=0, description="items of a user whose repetition is counted, 0 is off")
     near_items: int = Field(128, ge=0, description="items that are kept as taken together with an item, 0 is off")
+    next_items: int = Field(64, ge=0, description="items that are kept as taken right after an item, 0 is off")
     cosine: bool = Field(True, description="off: neither vectors nor encoder")
     seeded: bool = Field(True, description="off: an unseen user or item is the zero vector, as in the paper")
     gate: bool = Field(True, description="off: the cosine of an item with few events counts as much as any")

@@ -18,9 +18,10 @@ from felrec.data.tallies import Tallies
 from felrec.model.horizons import Floats
 from felrec.recommender import Queries
 
-WINDOW = 10  # newest items of a user that count together with the next, and that lead to others
-OWN_FEATURES = 9
-NEAR_FEATURES = 7
+NEAR_WINDOW = 10  # newest items of a user that count together with the next one, and that lead to others
+NEXT_WINDOW = 2  # newest items from which the items that came right after them are looked up
+_OWN, _REACHED = 9, 7
+FEATURES = _OWN + 2 * _REACHED
 _NEVER = np.float32(1e7)  # minutes since something that has not happened
 _FAINT = 1e-3  # similarities below this look the same
 
@@ -50,7 +51,18 @@ class Evidence:
 
     query: Ints  # (M,)
     column: Ints  # (M,)
-    features: Floats  # (M, OWN_FEATURES + NEAR_FEATURES)
+    features: Floats  # (M, FEATURES)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What evidence is read from; a tally that is None is left out."""
+
+    own: Tallies | None  # of users: the items they had
+    near: Tallies | None  # of items: what the same users took soon before or after
+    next: Tallies | None  # of items: what the same users took right after
+    users: Histories
+    items: Histories
 
 
 @dataclass(frozen=True)
@@ -64,26 +76,26 @@ class _Own:
     minutes: Floats  # since
 
 
-def gather(
-    queries: Queries, own: Tallies | None, near: Tallies | None, users: Histories, items: Histories, among: Catalogue
-) -> Evidence:
-    """All pairs for which there is evidence. `users` and `items` are the histories of either side."""
+def gather(queries: Queries, memory: Memory, among: Catalogue) -> Evidence:
+    """All pairs for which there is evidence."""
     width = len(among.candidates)
-    had = _own_items(queries, own, users)
+    had = _own_items(queries, memory.own, memory.users)
     own_column = among.columns[np.minimum(had.item, len(among.columns) - 1)]
     own_at = np.flatnonzero(own_column >= 0)
     own_key = had.query[own_at] * width + own_column[own_at]
-    reached = _Reached.of(queries, near, users, items, among)
+    near = _Reached.of(queries, memory.near, NEAR_WINDOW, memory, among)
+    after = _Reached.of(queries, memory.next, NEXT_WINDOW, memory, among)
     is_pair = np.zeros(len(queries) * width, dtype=bool)
-    is_pair[own_key] = is_pair[reached.key] = True
+    is_pair[own_key] = is_pair[near.key] = is_pair[after.key] = True
     pairs = np.flatnonzero(is_pair)
     number = np.empty(len(is_pair), dtype=np.int32)
     number[pairs] = np.arange(len(pairs), dtype=np.int32)
     query, column = np.divmod(pairs, max(1, width))
-    taken = (users.counts(queries.users) + queries.pending.stops - queries.pending.starts).astype(np.float32)
+    taken = (memory.users.counts(queries.users) + queries.pending.stops - queries.pending.starts).astype(np.float32)
     of_own = _own_features(had, own_at, number[own_key], query, taken)
-    of_near = reached.features(number[reached.key], query, among.events[column])
-    return Evidence(query, column, np.concatenate([of_own, of_near], axis=1))
+    events = among.events[column]
+    of_reached = [reached.features(number[reached.key], query, events) for reached in (near, after)]
+    return Evidence(query, column, np.concatenate([of_own, *of_reached], axis=1))
 
 
 def _own_items(queries: Queries, own: Tallies | None, users: Histories) -> _Own:
@@ -111,7 +123,7 @@ def _own_items(queries: Queries, own: Tallies | None, users: Histories) -> _Own:
 
 
 def _own_features(had: _Own, at: Ints, pair: NDArray[np.int32], query: Ints, taken: Floats) -> Floats:
-    """Features (M, OWN_FEATURES) of the pairs; `at` are the entries of `had` that belong to `pair`."""
+    """Features (M, _OWN) of the pairs; `at` are the entries of `had` that belong to `pair`."""
     pairs = len(query)
     count = np.bincount(pair, had.count[at], pairs).astype(np.float32)
     back, minutes, newest = np.full(pairs, _NEVER), np.full(pairs, _NEVER), np.full(len(taken), _NEVER)
@@ -138,7 +150,7 @@ def _own_features(had: _Own, at: Ints, pair: NDArray[np.int32], query: Ints, tak
 
 @dataclass(frozen=True)
 class _Reached:
-    """Candidates that were taken together with the user's last items, one entry for each of these."""
+    """Candidates that the user's last items lead to, one entry for each of these items."""
 
     key: Ints  # (R,) of the pair of query and candidate
     together: Floats  # (R,) how often
@@ -147,22 +159,20 @@ class _Reached:
     newest_events: Floats  # (B,) of each user's newest item
 
     @classmethod
-    def of(
-        cls, queries: Queries, near: Tallies | None, users: Histories, items: Histories, among: Catalogue
-    ) -> _Reached:
+    def of(cls, queries: Queries, tallies: Tallies | None, window: int, memory: Memory, among: Catalogue) -> _Reached:
         nothing = np.zeros(0, dtype=np.float32)
-        if near is None:
-            return cls(np.zeros(0, np.int64), nothing, nothing, nothing, np.zeros(len(queries), np.float32))
-        rows, mask = users.recent(queries.users, queries.pending)
-        rows, mask = rows[:, : -WINDOW - 1 : -1], mask[:, : -WINDOW - 1 : -1]  # the newest first
+        if tallies is None:
+            return cls(np.zeros(0, np.int64), nothing, nothing, nothing, np.ones(len(queries), np.float32))
+        rows, mask = memory.users.recent(queries.users, queries.pending)
+        rows, mask = rows[:, : -window - 1 : -1], mask[:, : -window - 1 : -1]  # the newest first
         query, place = np.nonzero(mask)
         mine = rows[query, place]
-        tally = near.of(mine)
+        tally = tallies.of(mine)
         columns = among.columns[tally["other"]].ravel()
         found = np.flatnonzero(columns >= 0)
-        of_mine = found // near.size
-        events = items.counts(mine).astype(np.float32) + 1
-        newest = items.counts(np.maximum(rows[:, 0], 0)).astype(np.float32) + 1
+        of_mine = found // tallies.size
+        events = memory.items.counts(mine).astype(np.float32) + 1
+        newest = memory.items.counts(np.maximum(rows[:, 0], 0)).astype(np.float32) + 1
         return cls(
             query[of_mine] * len(among.candidates) + columns[found],
             tally["count"].ravel()[found],
@@ -172,7 +182,7 @@ class _Reached:
         )
 
     def features(self, pair: NDArray[np.int32], query: Ints, events: Floats) -> Floats:
-        """Features (M, NEAR_FEATURES) of the pairs; `events` are those of each pair's candidate."""
+        """Features (M, _REACHED) of the pairs; `events` are those of each pair's candidate."""
         pairs = len(query)
 
         def add_up(weights: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -25,7 +25,8 @@ from felrec.data.tallies import Tallies
 from felrec.model.cache import Cache
 from felrec.model.domain import FEATURES, Domain
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
-from felrec.model.evidence import NEAR_FEATURES, OWN_FEATURES, WINDOW, Catalogue, gather
+from felrec.model.evidence import FEATURES as PAIR_FEATURES
+from felrec.model.evidence import NEAR_WINDOW, Catalogue, Memory, gather
 from felrec.model.horizons import HALF_LIVES, Floats, Horizons
 from felrec.model.pooled_encoder import PooledEncoder
 from felrec.model.seeds import SeededCache, seeds
@@ -55,7 +56,7 @@ class FELRecS(nn.Module):
             torch.manual_seed(seed)
             self.encoder = PooledEncoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length)
             self.popularity = _network(_ITEM_FEATURES + FEATURES, s.hidden)
-            self.evidence = _network(OWN_FEATURES + NEAR_FEATURES + 3 + FEATURES, s.hidden, s.hidden)
+            self.evidence = _network(PAIR_FEATURES + 3 + FEATURES, s.hidden, s.hidden)
         self.trend = nn.Parameter(torch.full((_ITEM_FEATURES - 1,), 0.15))  # popularity counts before it is learned
         self.log_scale = nn.Parameter(torch.tensor(0.0))  # of the cosine
         self.seed_share = nn.Parameter(torch.tensor(1.0))  # how much of its seed an item keeps
@@ -67,6 +68,7 @@ class FELRecS(nn.Module):
         self.user_histories, self.item_histories = Histories(s.history_length), Histories(s.history_length)
         self.own = Tallies(s.own_items, _OWN_FADE, marks=("nth", "minute")) if s.own_items else None
         self.near = Tallies(s.near_items, _NEAR_FADE) if s.near_items else None
+        self.next = Tallies(s.next_items, _NEAR_FADE) if s.next_items else None
         self.horizons, self.domain = Horizons(), Domain()
         self._recent_users = np.zeros(0, dtype=np.int32)
 
@@ -228,6 +230,8 @@ class FELRecS(nn.Module):
             yield "own_", self.own
         if self.near:
             yield "near_", self.near
+        if self.next:
+            yield "next_", self.next
 
     # The parts of a score
 
@@ -238,9 +242,8 @@ class FELRecS(nn.Module):
         popularity = self.popularity(_beside(items, domain)).squeeze(1) + items[:, :-1] @ self.trend
         match = self._match(queries, candidates, items[:, 0])
         scores: Tensor = match + popularity
-        if self.own is None and self.near is None:
-            return scores
-        found = gather(queries, self.own, self.near, self.user_histories, self.item_histories, among)
+        memory = Memory(self.own, self.near, self.next, self.user_histories, self.item_histories)
+        found = gather(queries, memory, among)
         query, column = torch.from_numpy(found.query), torch.from_numpy(found.column)
         told = torch.from_numpy(found.features).to(self.device)
         beside = torch.stack([items[column, 0], popularity.detach()[column], match.detach()[query, column]], dim=1)
@@ -283,11 +286,14 @@ class FELRecS(nn.Module):
             of_users = self.own.foresee(block.users, block.items, nth=taken.astype(np.int32), minute=minute)
             change |= as_tensors(of_users, "own_")
         if self.near:
-            event, place = np.nonzero(mask[:, -WINDOW:])
-            earlier, later = rows[:, -WINDOW:][event, place], block.items[event]
+            event, place = np.nonzero(mask[:, -NEAR_WINDOW:])
+            earlier, later = rows[:, -NEAR_WINDOW:][event, place], block.items[event]
             other = earlier != later  # a pair of an item with itself has one direction
             owners = np.concatenate([earlier, later[other]])
             change |= as_tensors(self.near.foresee(owners, np.concatenate([later, earlier[other]])), "near_")
+        if self.next:
+            again = np.flatnonzero(mask[:, -1])
+            change |= as_tensors(self.next.foresee(rows[again, -1], block.items[again]), "next_")
         return change
 
     def _told(self, block: Events, rows: Rows, mask: np.typing.NDArray[np.bool_], taken: Rows) -> Floats:

@@ -1,0 +1,150 @@
+"""The parts of FELRec-S, each against what it is there for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from felrec.config import FELRecSSettings
+from felrec.data.batches import TimeBatch
+from felrec.data.events import Events
+from felrec.data.histories import Pending
+from felrec.data.synthetic import synthetic_log
+from felrec.evaluation.protocols import replay
+from felrec.model.felrec_s import FELRecS
+from felrec.model.horizons import HALF_LIVES, Horizons
+from felrec.model.seeds import SeededCache, seeds
+from felrec.recommender import Queries
+
+SMALL = FELRecSSettings(width=16, heads=2, feed_forward=32, history_length=8, own_items=16, near_items=16, next_items=8)
+EVENTS = synthetic_log(1_500, n_users=60, n_items=50, seed=3).log.events
+ITEMS = np.unique(EVENTS.items)
+
+
+def model(**settings: Any) -> FELRecS:
+    return FELRecS(SMALL.model_copy(update=settings))
+
+
+def best(made: FELRecS, user: int, items: int, time: float = 1e6, pending: list[int] | None = None) -> int:
+    asked = Queries(np.array([user], dtype=np.int32), np.array([time]), Pending.of([pending or []]))
+    return int(made.score(asked, np.arange(items, dtype=np.int32))[0].argmax())
+
+
+def test_the_number_of_parameters_is_that_of_the_docs_and_does_not_grow() -> None:
+    made = FELRecS()
+    assert made.parameter_count() == 42_479
+    made.observe(EVENTS)
+    assert made.parameter_count() == 42_479
+
+
+def test_seeds_are_fixed_unit_vectors_that_hardly_overlap() -> None:
+    vectors = seeds(np.arange(300), 128, 1)
+    assert torch.allclose(vectors.norm(dim=1), torch.ones(300))
+    overlap = vectors @ vectors.T - torch.eye(300)
+    assert overlap.abs().max() < 0.5
+    assert overlap.std() == pytest.approx(128**-0.5, rel=0.1)
+    assert (vectors != seeds(np.arange(300), 128, 0)).any()
+    # These are part of the format: a store is served by another machine, and by a later version.
+    assert (seeds(np.array([0, 1]), 8, 0) > 0).int().tolist() == [[1, 1, 1, 1, 0, 1, 0, 1], [1, 1, 1, 1, 0, 0, 1, 0]]
+
+
+def test_an_absent_entry_is_its_seed_before_and_after_its_neighbours_are_written() -> None:
+    cache = SeededCache(16, side=1)
+    expected = seeds(np.array([3]), 16, 1)
+    assert torch.equal(cache.read(np.array([3])), expected)
+    cache.write(np.array([9]), torch.ones(1, 16))
+    assert torch.equal(cache.read(np.array([3])), expected)
+    again = SeededCache(16, side=1)
+    again.restore(cache.snapshot())
+    assert torch.equal(again.read(np.array([3, 9, 12])), cache.read(np.array([3, 9, 12])))
+    assert not cache.read(np.array([-1])).any()
+
+
+def test_horizons_agree_with_counting() -> None:
+    horizons, items = Horizons(), EVENTS.items[:400]
+    for start in range(0, 400, 37):
+        horizons.accept(horizons.foresee(items[start : start + 37]))
+    asked = np.array([0, 3, 49, 7_000], dtype=np.int32)
+    age = np.arange(len(items) - 1, -1, -1)
+    faded = np.exp2(-age[:, None] / HALF_LIVES)
+    expected = np.stack([faded[items == item].sum(axis=0) for item in asked])
+    assert np.allclose(horizons.counts(asked), expected, rtol=1e-4)
+    firsts = [int(np.flatnonzero(items == item)[0]) if (items == item).any() else None for item in asked]
+    assert horizons.ages(asked).tolist() == [0 if first is None else len(items) - first for first in firsts]
+
+
+def test_untrained_it_follows_what_is_popular_now() -> None:
+    made = model()
+    made.observe(Events.of(range(1_000), [0] * 500 + [1] * 400 + [2] * 100, range(1_000)))
+    scores = made.score(Queries.now(np.array([999]), 400.0), np.arange(3, dtype=np.int32))[0]
+    assert scores.argmax() == 1  # 0 has more events, but longer ago; 2 has newer ones, but few
+
+
+def trained(events: Events, steps: int = 150, **settings: Any) -> FELRecS:
+    made = model(**settings)
+    optimiser = torch.optim.AdamW(made.parameters(), lr=0.02)
+    blocks = [events[start : start + 100] for start in range(0, len(events), 100)]
+    for step in range(steps):
+        if step % len(blocks) == 0:
+            made.begin_epoch()
+        optimiser.zero_grad()
+        made.loss(TimeBatch(blocks[step % len(blocks)])).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    made.reset()
+    replay(made, events)
+    return made
+
+
+def test_it_learns_to_repeat_where_people_repeat() -> None:
+    rng = np.random.default_rng(0)
+    users = rng.integers(0, 40, 2_000)
+    made = trained(Events.of(users, users, np.arange(2_000) * 60))  # each has one item, and stays with it
+    assert [best(made, user, 40) for user in range(8)] == list(range(8))
+    assert best(made, 777, 40, pending=[31]) == 31  # also of what is not observed yet
+
+
+def test_it_learns_what_follows_what() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 15, 1_000) * 2
+    users = np.repeat(np.arange(1_000), 2)  # everyone takes an even item, then the next odd one
+    made = trained(Events.of(users, np.stack([first, first + 1], axis=1).ravel(), np.arange(2_000) * 60))
+    assert [best(made, 5_000, 30, pending=[item]) for item in range(0, 30, 2)] == list(range(1, 30, 2))
+
+
+@pytest.mark.parametrize(
+    "off", ["own_items", "near_items", "next_items", "cosine", "seeded", "gate", "adaptive", "domain", "item_loss"]
+)
+def test_every_part_can_be_left_out(off: str) -> None:
+    made = trained(
+        EVENTS, steps=10, **{off: 0 if off in {"own_items", "near_items", "next_items", "item_loss"} else False}
+    )
+    scores = made.score(Queries.before_each(EVENTS[-20:]), ITEMS)
+    assert torch.isfinite(scores).all()
+    whole = trained(EVENTS, steps=10).score(Queries.before_each(EVENTS[-20:]), ITEMS)
+    assert not torch.equal(scores, whole)
+
+
+def test_twins_share_weights_and_nothing_else() -> None:
+    made = model()
+    twin = made.twin()
+    made.observe(EVENTS)
+    assert twin.state()["item_count"].numel() == 0
+    with torch.no_grad():
+        made.trend.add_(1.0)
+        made.encoder.types.add_(1.0)
+    assert all(torch.equal(weight, twin.weights()[name]) for name, weight in made.weights().items())
+
+
+def test_a_large_catalogue_bounds_what_a_loss_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = model()
+    made.observe(EVENTS)
+    asked: list[int] = []
+    scores = made._scores
+    monkeypatch.setattr(made, "_scores", lambda queries, items: asked.append(len(queries)) or scores(queries, items))
+    made.loss(TimeBatch(EVENTS[:100]))
+    monkeypatch.setattr("felrec.model.felrec_s._CELLS", 500)
+    made.loss(TimeBatch(EVENTS[:100]))
+    assert asked == [100, 500 // len(ITEMS)]
