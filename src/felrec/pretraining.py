@@ -45,6 +45,7 @@ def pretrain(
         "settings": own.model_dump(),
         "training": training.model_dump(),
         "logs": [split.fingerprint for split in splits],
+        "split": {"train_end": sum(split.train_end for split in splits)},
     }
     run = _open_run(out, begun, resume)
     if not run.manifest.get("finished"):

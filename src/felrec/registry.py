@@ -76,7 +76,7 @@ MODELS = {
             "FELRec for logs of any size: seeded cache, trends, repetition, what goes together",
             FELRecSSettings,
             lambda settings, seed, device, sizes: FELRecS(settings, seed, device),
-            {"epochs": 3, "batch_size": 256, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.01}
+            {"epochs": 2, "batch_size": 256, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.01}
             | {"trained_share": 0.5},
         ),
         ModelKind(

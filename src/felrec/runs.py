@@ -32,8 +32,8 @@ from felrec.training.trainer import Listener, Trainer
 from felrec.version import __version__
 
 
-def fit(data: Split | InteractionLog, model: str = "felrec-q", *, device: str = "cpu", **settings: Any) -> FittedModel:
-    """Train a model and keep only the result: `fit(split, model="felrec-q", epochs=5)`."""
+def fit(data: Split | InteractionLog, model: str = "felrec-s", *, device: str = "cpu", **settings: Any) -> FittedModel:
+    """Train a model and keep only the result: `fit(split, epochs=2)`."""
     with tempfile.TemporaryDirectory(prefix="felrec-") as folder:
         return train(data, model, Path(folder) / "run", settings, device=device)
 

@@ -9,18 +9,17 @@ from typing import Annotated
 import typer
 
 from felrec.cli.options import Device, ItemColumn, Log, TimeColumn, TimeUnit, UserColumn, open_log
-from felrec.cli.stores import require_extra, run_of, taking_in
-from felrec.errors import ConfigError
+from felrec.cli.stores import require_extra, run_of, store_of, taking_in
 
 
 def import_log(
     log: Log,
     run: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The run of the store; where the store lies unless given.")
+        Path | None, typer.Argument(metavar="[DIR]", help="The run of the store; else where it lies, or pretrained.")
     ] = None,
     store: Annotated[
         Path | None,
-        typer.Option("--store", metavar="PATH", help="The file of the store; DIR/store.sqlite unless given."),
+        typer.Option("--store", metavar="PATH", help="The file of the store; store.sqlite in DIR, or here."),
     ] = None,
     empty: Annotated[
         bool, typer.Option("--empty", help="Let a new store begin with nothing, not with what the run has seen.")
@@ -38,11 +37,10 @@ def import_log(
 
     \b
     Example:
+      felrec import events.parquet
       felrec import events.parquet runs/q
       felrec import yesterday.csv --store runs/q/store.sqlite
     """  # noqa: D301
-    if run is None and store is None:
-        raise ConfigError("name the run after the log, or give --store PATH")
     require_extra()
     from felrec import runs
     from felrec.service.engine import Engine
@@ -50,7 +48,7 @@ def import_log(
     from felrec.service.importing import taken_before
     from felrec.store.sqlite import SqliteStore
 
-    path = store or Path(run or ".") / "store.sqlite"
+    path = store or store_of(run or Path("pretrained"))
     model = runs.load(run_of(run, path), device=device)
     events = open_log(log, user_col, item_col, time_col, time_unit)
     engine = Engine.open(SqliteStore(path), model, empty=empty)

@@ -18,7 +18,12 @@ Log = Annotated[
     Path,
     typer.Argument(metavar="LOG", help="Parquet, CSV, TSV or .inter file, or the folder of a known dataset."),
 ]
-Run = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a run that felrec train made.")]
+Run = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="What felrec train or felrec pretrain made; 'pretrained' for the weights of felrec itself."
+    ),
+]
 UserColumn = Annotated[str | None, typer.Option("--user-col", metavar="NAME", help="Column of the users.")]
 ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column of the items.")]
 TimeColumn = Annotated[str | None, typer.Option("--time-col", metavar="NAME", help="Column of the times.")]

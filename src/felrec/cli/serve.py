@@ -10,26 +10,30 @@ from typing import Annotated
 import typer
 
 from felrec.cli.options import Run
+from felrec.cli.stores import store_of
 from felrec.errors import ConfigError
 
 
 def serve(
-    run: Run,
+    run: Run = Path("pretrained"),
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="PATH", help="The SQLite file; DIR/store.sqlite unless given.")
+        Path | None, typer.Option("--store", metavar="PATH", help="The SQLite file; store.sqlite in DIR, or here.")
     ] = None,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes a free one.")] = 8000,
     keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help="Who may read and write.")] = None,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Of one computation.")] = 1,
 ) -> None:
-    """Serve a trained model: events in, recommendations out, and a page to see it happen.
+    """Serve a model: events in, recommendations out, and a page to see it happen.
 
-    Only this machine can reach it, unless --host says otherwise; then it needs --keys. Logs are JSON lines on stderr.
+    Without DIR it serves the weights that come with felrec, which need no training and learn a new platform from its
+    events. Only this machine can reach it, unless --host says otherwise; then it needs --keys. Logs are JSON lines on
+    stderr.
 
     \b
     Example:
-      felrec serve runs/q
+      felrec serve
+      felrec serve runs/s
       felrec serve runs/q --store /var/lib/felrec/store.sqlite --host 0.0.0.0 --keys keys.json
     """  # noqa: D301
     require_extra()
@@ -47,7 +51,7 @@ def serve(
 
     log_to_stderr()
     torch.set_num_threads(threads)  # requests are answered beside one another, so each needs only one
-    serve_run(run, store or run / "store.sqlite", listener, key_file, _announce)
+    serve_run(run, store or store_of(run), listener, key_file, _announce)
 
 
 def _announce(url: str) -> None:

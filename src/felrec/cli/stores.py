@@ -32,9 +32,13 @@ def taking_in(label: str, events: int) -> Iterator[Callable[[int], None]]:
 
 
 def run_of(run: Path | None, store: Path) -> Path:
-    """The run that a store goes with: the one given, or the one whose directory it lies in."""
+    """What a store goes with: the run given, the one whose directory it lies in, or else the shipped weights."""
     if run is not None:
         return run
-    if (store.absolute().parent / "manifest.json").is_file():
-        return store.absolute().parent
-    raise ConfigError(f"{store} does not lie in the directory of a run; name the run after the log")
+    home = store.absolute().parent
+    return home if (home / "manifest.json").is_file() else Path("pretrained")
+
+
+def store_of(run: Path) -> Path:
+    """Where the store of a run lies unless another place is given: in its directory, or here where it has none."""
+    return run / "store.sqlite" if run.is_dir() else Path("store.sqlite")

@@ -27,8 +27,8 @@ from felrec.cli.options import (
 
 def train(
     log: Log,
-    model: Annotated[str, typer.Option("--model", metavar="NAME", help="As felrec models lists it.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The run directory to make.")],
+    model: Annotated[str, typer.Option("--model", metavar="NAME", help="As felrec models lists it.")] = "felrec-s",
     config: Config = None,
     pairs: Pairs = None,
     epochs: Epochs = None,
@@ -46,8 +46,9 @@ def train(
 
     \b
     Example:
+      felrec train events.parquet --out runs/s
+      felrec train events.parquet --out runs/s --resume
       felrec train events.parquet --model felrec-q --out runs/q --epochs 5 --set width=64
-      felrec train events.parquet --model felrec-q --out runs/q --resume
     """  # noqa: D301
     from felrec import runs
     from felrec.cli.progress import TerminalWatcher

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -71,6 +72,7 @@ class FELRecS(nn.Module):
         self.next = Tallies(s.next_items, _NEAR_FADE) if s.next_items else None
         self.horizons, self.domain = Horizons(), Domain()
         self._recent_users = np.zeros(0, dtype=np.int32)
+        self._offer: _Offer | None = None
 
     # Scoring and observing
 
@@ -108,6 +110,7 @@ class FELRecS(nn.Module):
             self.item_cache.write(*change["item_cache"])
         for prefix, part in self._tables():
             part.accept(as_arrays(change, prefix))
+        self._offer = None
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
         """The published order: the block is taken in before it is scored."""
@@ -189,6 +192,7 @@ class FELRecS(nn.Module):
         for _, part in self._tables():
             part.clear()
         self._recent_users = np.zeros(0, dtype=np.int32)
+        self._offer = None
 
     def state(self) -> Tensors:
         """Vectors, histories and counts."""
@@ -207,6 +211,7 @@ class FELRecS(nn.Module):
         for prefix, part in self._tables():
             named = {key.removeprefix(prefix): state[key].numpy() for key in state if key.startswith(prefix)}
             part.load_state(named)
+        self._offer = None
 
     def weights(self) -> Tensors:
         """Encoder and networks."""
@@ -215,6 +220,7 @@ class FELRecS(nn.Module):
     def load_weights(self, weights: Tensors) -> None:
         """Put back what `weights` returned."""
         self.load_state_dict(weights)
+        self._offer = None
 
     def parameter_count(self) -> int:
         """Independent of the number of users and items."""
@@ -236,19 +242,30 @@ class FELRecS(nn.Module):
     # The parts of a score
 
     def _scores(self, queries: Queries, candidates: Rows) -> Tensor:
-        among = Catalogue.of(candidates, self.item_histories)
-        domain = self._domain()
-        items = torch.from_numpy(self._item_features(candidates, among.events)).to(self.device)
-        popularity = self.popularity(_beside(items, domain)).squeeze(1) + items[:, :-1] @ self.trend
+        offer, domain = self._offered(candidates), self._domain()
+        items, popularity = offer.features, offer.popularity
         match = self._match(queries, candidates, items[:, 0])
         scores: Tensor = match + popularity
         memory = Memory(self.own, self.near, self.next, self.user_histories, self.item_histories)
-        found = gather(queries, memory, among)
+        found = gather(queries, memory, offer.among)
         query, column = torch.from_numpy(found.query), torch.from_numpy(found.column)
         told = torch.from_numpy(found.features).to(self.device)
         beside = torch.stack([items[column, 0], popularity.detach()[column], match.detach()[query, column]], dim=1)
         gained = self.evidence(_beside(torch.cat([told, beside], dim=1), domain)).squeeze(1)
         return scores.index_put((query, column), gained, accumulate=True)
+
+    def _offered(self, candidates: Rows) -> _Offer:
+        """What does not depend on who asks. A service asks often between two events, and always for everything."""
+        learning, kept = torch.is_grad_enabled(), self._offer
+        if not learning and kept is not None and np.array_equal(kept.among.candidates, candidates):
+            return kept
+        among = Catalogue.of(candidates, self.item_histories)
+        items = torch.from_numpy(self._item_features(candidates, among.events)).to(self.device)
+        popularity = self.popularity(_beside(items, self._domain())).squeeze(1) + items[:, :-1] @ self.trend
+        offer = _Offer(among, items, popularity)
+        if not learning:
+            self._offer = offer
+        return offer
 
     def _match(self, queries: Queries, candidates: Rows, log_events: Tensor) -> Tensor:
         """The scaled cosine (B, C), as far as each item is trusted."""
@@ -323,6 +340,15 @@ class FELRecS(nn.Module):
     def _inference(self) -> Iterator[None]:
         with torch.no_grad():
             yield
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """Candidates and what makes them popular."""
+
+    among: Catalogue
+    features: Tensor  # (C, _ITEM_FEATURES)
+    popularity: Tensor  # (C,)
 
 
 class _Unseeded(Cache):
