@@ -11,6 +11,8 @@ import pytest
 
 from felrec.errors import ConfigError
 from felrec.experiments import EXPERIMENTS, Data, Lab, reproduce
+from felrec.experiments.cold_start import TOP
+from felrec.experiments.parts import LEFT_OUT
 
 from .conftest import MODELS
 
@@ -129,7 +131,8 @@ def test_without_another_log_the_zero_row_is_left_out_and_that_is_said(made: dic
 
 def test_each_model_is_trained_once_for_all_experiments(made: dict[str, Path], runs: Path, log: Data) -> None:
     folders = sorted(folder.name.split(",")[0] for folder in (runs / log.key).iterdir())
-    assert folders == sorted([*MODELS, *["felrec-q"] * 4, "felrec-p"])  # five ablations are trained, -NN is not
+    ablated = [*["felrec-q"] * 4, "felrec-p", *["felrec-s"] * len(LEFT_OUT)]  # -NN is not trained
+    assert folders == sorted([*MODELS, *ablated])
 
 
 def test_costs(made: dict[str, Path]) -> None:
@@ -164,6 +167,27 @@ def test_ablations_differ_in_one_setting(made: dict[str, Path]) -> None:
     assert table["felrec-q-nomlp"][4] == "0.163 / 0.1234"
     totals = {row["model"]: row["partitions"]["total"] for row in told(made, "ablation")["rows"]}
     assert table["felrec-q-ln"][3].startswith(f"{totals['felrec-q-ln']['rank']:.3f} / ")
+
+
+def test_parts_of_felrec_s_differ_in_one_setting(made: dict[str, Path]) -> None:
+    rows = {row["name"]: row["settings"] for row in told(made, "ablation-s", ".config")["rows"]}
+    whole = rows["nothing left out"]
+    for name, variant in LEFT_OUT:
+        assert {key for key in whole if rows[name][key] != whole[key]} == set(variant)
+    ranks = {row["partitions"]["total"]["rank"] for row in told(made, "ablation-s")["rows"]}
+    assert len(ranks) > len(LEFT_OUT) / 2  # most of them show, even on a tiny log
+
+
+def test_cold_start_says_when_new_items_reach_the_top(made: dict[str, Path]) -> None:
+    curves = told(made, "cold-start")["curves"]
+    assert [curve["model"] for curve in curves] == ["popularity", "decayed-popularity", "felrec-q", "felrec-p"]
+    for curve in curves:
+        last = curve["points"][-1]
+        assert (curve["events_until_top_tenth"] is None) == (last["rank"] > TOP)
+        assert curve["points"][0]["rank"] == 1.0  # before its first event nobody can recommend it
+    head, *rows = lines(page(made, "cold-start"), "events of the item before")
+    assert head[-1] == "top 10 %"
+    assert rows[1][-2] == f"{curves[1]['points'][-1]['rank']:.3f}"
 
 
 def test_over_time_counts_every_event_that_a_model_can_represent(made: dict[str, Path], log: Data) -> None:

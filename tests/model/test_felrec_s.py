@@ -10,7 +10,7 @@ import torch
 
 from felrec.config import FELRecSSettings
 from felrec.data.batches import TimeBatch
-from felrec.data.events import Events
+from felrec.data.events import Events, Rows
 from felrec.data.histories import Pending
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay
@@ -143,7 +143,12 @@ def test_a_large_catalogue_bounds_what_a_loss_holds(monkeypatch: pytest.MonkeyPa
     made.observe(EVENTS)
     asked: list[int] = []
     scores = made._scores
-    monkeypatch.setattr(made, "_scores", lambda queries, items: asked.append(len(queries)) or scores(queries, items))
+
+    def counted(queries: Queries, candidates: Rows) -> torch.Tensor:
+        asked.append(len(queries))
+        return scores(queries, candidates)
+
+    monkeypatch.setattr(made, "_scores", counted)
     made.loss(TimeBatch(EVENTS[:100]))
     monkeypatch.setattr("felrec.model.felrec_s._CELLS", 500)
     made.loss(TimeBatch(EVENTS[:100]))

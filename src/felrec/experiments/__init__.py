@@ -1,4 +1,4 @@
-"""The experiments of the paper, by name: one file each, all made of rows that are trained and tested once."""
+"""The experiments, the paper's and our own, by name: one file each, made of rows that are trained and tested once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 from felrec.errors import ConfigError
 from felrec.experiments import table
 from felrec.experiments.ablation import ablation
+from felrec.experiments.cold_start import cold_start
 from felrec.experiments.lab import Lab
 from felrec.experiments.outcome import Outcome, write
 from felrec.experiments.over_time import over_time
+from felrec.experiments.parts import ablation_s
 from felrec.experiments.popularity_bias import popularity_bias
 from felrec.experiments.protocols import protocols
 from felrec.experiments.scale import Data, Scale, read_scale
@@ -23,7 +25,7 @@ __all__ = ["EXPERIMENTS", "Data", "Experiment", "Lab", "Scale", "experiment", "r
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure of the paper."""
+    """One table or figure."""
 
     name: str
     run: Callable[[Lab, Sequence[Data], Data | None], Outcome]
@@ -45,6 +47,8 @@ EXPERIMENTS = {
         Experiment("popularity-bias", popularity_bias),
         Experiment("zero-shot", zero_shot, logs="several"),
         Experiment("protocols", protocols),
+        Experiment("ablation-s", ablation_s),
+        Experiment("cold-start", cold_start),
     )
 }
 

@@ -23,7 +23,7 @@ from felrec.training.checkpoint import RunDirectory
 
 ORDER = (
     *("bpr-mf", "gru4rec", "gru4rec-bptt", "sasrec", "jodie"),
-    *("popularity", "decayed-popularity", "repeat", "item-knn", "felrec-q", "felrec-p"),
+    *("popularity", "decayed-popularity", "repeat", "item-knn", "felrec-q", "felrec-p", "felrec-s"),
 )
 PLAN = "plan.json"
 _LONGEST_NAME = 120  # characters of a run's folder

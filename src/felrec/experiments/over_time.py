@@ -26,7 +26,7 @@ def over_time(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
     """Average rank against the number of users that have touched the item so far."""
     log = data[0]
     reports = [lab.result(lab.row(name), log).report for name in lab.chosen(USUAL)]
-    curves = [curve for report in reports for curve in _curves(report)]
+    found = [curve for report in reports for curve in curves(report)]
     notes = [
         "protocol `online`; events are grouped by how many events the item had before, in doubling steps, as the"
         " average of a group of few events says little; I: new items, O+U: observed and new users",
@@ -35,13 +35,13 @@ def over_time(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
         " SASRec after about 1,000 interactions of an item, on Twitch SASRec stays ahead; SASRec has no curve I",
     ]
     title = f"Rank by the age of the item, on {log.name}"
-    plots = {f"Average rank against the events of the item so far, on {log.name}": partial(_plot, curves, title)}
-    return Outcome(title, notes, [_table(curves)], {"curves": curves}, plots)
+    plots = {f"Average rank against the events of the item so far, on {log.name}": partial(_plot, found, title)}
+    return Outcome(title, notes, [_table(found)], {"curves": found}, plots)
 
 
-def _curves(report: Report) -> list[dict[str, Any]]:
+def curves(report: Report) -> list[dict[str, Any]]:
     """For each group that the model can represent: events, mean rank and mean hr@10 by bin of the item's age."""
-    curves = []
+    found = []
     for group, partitions in GROUPS.items():
         if not set(partitions) & report.represents:
             continue
@@ -63,8 +63,8 @@ def _curves(report: Report) -> list[dict[str, Any]]:
             }
             for at, place in enumerate(filled.tolist())
         ]
-        curves.append({"model": report.model, "group": group, "points": points})
-    return curves
+        found.append({"model": report.model, "group": group, "points": points})
+    return found
 
 
 def _table(curves: Sequence[dict[str, Any]]) -> Table:

@@ -1,0 +1,81 @@
+"""Cold start as users feel it: how soon a new item is shown to those who will take it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from felrec.evaluation.plots import COLOURS, GREY, MARKERS, age_label, new_figure, save_figure
+from felrec.experiments.lab import Lab
+from felrec.experiments.markdown import Table, number
+from felrec.experiments.outcome import Outcome
+from felrec.experiments.over_time import curves
+from felrec.experiments.scale import Data
+
+USUAL = ("jodie", "decayed-popularity", "felrec-q", "felrec-s")
+TOP = 0.1  # an average rank better than this is the top tenth of the catalogue
+
+
+def cold_start(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+    """Average rank of new items after 0, 1, 2, 4 … events, and events until they are in the top 10 %."""
+    log = data[0]
+    reports = [lab.result(lab.row(name), log).report for name in lab.chosen(USUAL)]
+    found = [curve for report in reports for curve in curves(report) if curve["group"] == "I"]
+    for curve in found:
+        curve["events_until_top_tenth"] = _until_top(curve["points"])
+    notes = [
+        "protocol `online`, new items only: those that the training part does not have; each of their test events is"
+        " ranked in the whole catalogue for the user who took it, and counts by how many events the item had before",
+        "an item's first event (0 before) is a miss for every model: it is not in the catalogue yet",
+        f"`top 10 %`: events from which on the average rank is {TOP} or better, up to where there are any",
+    ]
+    title = f"New items, event by event, on {log.name}"
+    plots = {f"Average rank of new items by their events so far, on {log.name}": partial(_plot, found, title)}
+    return Outcome(title, notes, [_table(found)], {"curves": found}, plots)
+
+
+def _until_top(points: Sequence[dict[str, Any]]) -> str | None:
+    """The first group of events from which on the rank stays in the top tenth."""
+    reached = None
+    for point in reversed(points):
+        if point["rank"] > TOP:
+            break
+        reached = point["item_events"]
+    return reached
+
+
+def _table(found: Sequence[dict[str, Any]]) -> Table:
+    by_bin = [{point["bin"]: point for point in curve["points"]} for curve in found]
+    bins = sorted(set().union(*by_bin))
+    events = {place: next(points[place]["events"] for points in by_bin if place in points) for place in bins}
+    columns = ("events of the item before", *(f"{age_label(place)} ({events[place]:,})" for place in bins), "top 10 %")
+    rows = []
+    for curve, points in zip(found, by_bin, strict=True):
+        ranks = [number(points[place]["rank"] if place in points else None) for place in bins]
+        rows.append((curve["model"], *ranks, curve["events_until_top_tenth"] or "—"))
+    return Table("Average rank of new items (how many test events stand behind it)", columns, rows)
+
+
+def _plot(found: Sequence[dict[str, Any]], title: str, path: Path) -> None:
+    figure, axes = new_figure(7.5, 4.2)
+    last = max(point["bin"] for curve in found for point in curve["points"])
+    for place, curve in enumerate(found):
+        axes.plot(
+            [point["bin"] for point in curve["points"]],
+            [point["rank"] for point in curve["points"]],
+            color=COLOURS[place % len(COLOURS)],
+            marker=MARKERS[place % len(MARKERS)],
+            markersize=5,
+            label=curve["model"],
+        )
+    axes.axhline(TOP, color=GREY, linewidth=0.8, linestyle=":")
+    axes.text(last + 0.4, TOP, "top 10 %", color=GREY, fontsize=8, ha="right", va="bottom")
+    axes.set_xticks(range(last + 1), [age_label(place) for place in range(last + 1)], fontsize=8)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("events of the new item so far")
+    axes.set_ylabel("average rank for its next user\n(lower is better)")
+    axes.legend(frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    save_figure(figure, path)
