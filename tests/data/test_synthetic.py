@@ -92,3 +92,15 @@ def test_nonsense_is_refused() -> None:
 @pytest.mark.slow
 def test_a_million_events() -> None:
     assert len(synthetic_log(1_000_000, n_users=50_000, n_items=20_000).log) == 1_000_000
+
+
+def test_baskets_are_of_one_user_and_one_time_and_repeat_earlier_ones() -> None:
+    made = synthetic_log(20_000, n_users=300, n_items=5_000, basket=6.0, repeat_share=0.5, birth_share=0.0, seed=2).log
+    change = np.flatnonzero(np.diff(made.times)) + 1
+    assert len(made) / (len(change) + 1) == pytest.approx(6.0, rel=0.1)
+    same = np.diff(made.times) == 0
+    assert (np.diff(made.users)[same] == 0).mean() > 0.97  # a basket may be cut where popularity changes
+    without = synthetic_log(
+        20_000, n_users=300, n_items=5_000, basket=6.0, repeat_share=0.0, birth_share=0.0, seed=2
+    ).log
+    assert repeats(made, len(made)).mean() > repeats(without, len(without)).mean() + 0.1

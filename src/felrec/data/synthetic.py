@@ -56,6 +56,7 @@ def synthetic_log(
     lifetime: float = 0.5,
     drift: float = 1.0,
     repeat_share: float = 0.1,
+    basket: float = 1.0,
     seed: int = 0,
 ) -> SyntheticLog:
     """Make a log of `n_events` over 90 days.
@@ -64,7 +65,8 @@ def synthetic_log(
     the start; an item lives for `lifetime` (a mean, in shares of the span) and is never taken, not even again, when
     dead. An event is of the user's own taste with probability `taste_strength`, else of any. Popularity swings by
     `drift` standard deviations of its logarithm over the span. About `repeat_share` of the events repeat one of the
-    user's earlier ones (fewer where the item has died; chance repeats come on top).
+    user's earlier ones (fewer where the item has died; chance repeats come on top). Events come in baskets of one user
+    and one time, `basket` events on average, which repeat what was in earlier baskets only.
 
     >>> made = synthetic_log(5_000, seed=1)
     >>> own = made.user_taste[made.log.users] == made.item_taste[made.log.items]
@@ -76,6 +78,9 @@ def synthetic_log(
     rng = np.random.default_rng(seed)
     world = _make_world(rng, n_users, n_items, tastes, taste_strength, birth_share, lifetime, drift)
     times = np.sort(rng.random(n_events)) * _SPAN + _START
+    if basket > 1:
+        begins = np.flatnonzero(rng.random(n_events) < 1 / basket)
+        times = times[_latest(begins, n_events)]
     users, items = _draw(rng, world, times)
     if repeat_share > 0:
         _repeat(rng, users, items, times, world.item_death, repeat_share)
@@ -126,12 +131,25 @@ def _draw(rng: np.random.Generator, world: _World, times: Times) -> tuple[Rows, 
         first, last = times[start], times[stop - 1]
         joined = np.where(world.user_joined <= first, world.user_weight, 0.0)
         users[start:stop] = _pick(rng, np.cumsum(joined), stop - start)
+        users[start:stop] = users[start:stop][_same_time(times[start:stop])]
         # Alive from the slice's first event to its last, so that no event lies outside of a life.
         alive = (world.item_birth <= first) & (world.item_death >= last)
         swing = np.sin(2 * np.pi * ((first - _START) / _SPAN + world.item_phase))
         weights = np.where(alive, world.item_weight * np.exp(world.drift * np.sqrt(2) * swing), 0.0)
         items[start:stop] = _pick_items(rng, world, np.cumsum(weights), users[start:stop])
     return users, items
+
+
+def _latest(places: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """For each index the latest of some places, which are ascending, that is not after it; 0 before the first."""
+    marks = np.zeros(length, dtype=np.int64)
+    marks[places] = places
+    return np.maximum.accumulate(marks)
+
+
+def _same_time(times: Times) -> NDArray[np.int64]:
+    """For each event the first of the run of events that have its time."""
+    return _latest(np.flatnonzero(np.diff(times, prepend=-np.inf)), len(times))
 
 
 def _pick(rng: np.random.Generator, cumulated: NDArray[np.float64], n: int) -> Rows:
@@ -168,8 +186,9 @@ def _repeat(
     counts = np.bincount(users)
     begin = np.repeat(np.cumsum(counts) - counts, counts)  # where the user's run begins, in that order
     place = np.arange(n)
-    source = begin + (rng.random(n) * (place - begin)).astype(np.int64)
-    source = np.where((rng.random(n) < repeat_share) & (place > begin), source, place)
+    basket = np.maximum(begin, _same_time(times[order]))  # where the basket begins: what came before may be repeated
+    source = begin + (rng.random(n) * (basket - begin)).astype(np.int64)
+    source = np.where((rng.random(n) < repeat_share) & (basket > begin), source, place)
     # A copy of a copy is a copy of the original: halve the chains until they are gone.
     while not np.array_equal(source, further := source[source]):
         source = further

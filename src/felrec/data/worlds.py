@@ -5,36 +5,53 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from felrec.data.log import InteractionLog
 from felrec.data.synthetic import synthetic_log
 
 _KINDS: dict[str, dict[str, Any]] = {
-    "films": {"tastes": 12, "birth_share": 0.4, "lifetime": 3.0, "drift": 0.5, "repeat_share": 0.0},
+    "films": {"tastes": 12, "birth_share": 0.4, "lifetime": 3.0, "drift": 0.5, "repeat_share": 0.0, "basket": 6.0},
     "news": {"tastes": 5, "birth_share": 0.95, "lifetime": 0.03, "drift": 1.0, "repeat_share": 0.02},
-    "shop": {"tastes": 20, "birth_share": 0.2, "lifetime": 5.0, "drift": 0.7, "repeat_share": 0.5},
+    "groceries": {"tastes": 20, "birth_share": 0.1, "lifetime": 9.0, "drift": 0.3, "repeat_share": 0.4, "basket": 8.0},
     "edits": {"tastes": 40, "birth_share": 0.3, "lifetime": 1.0, "drift": 1.5, "repeat_share": 0.9},
+    "drugstore": {"tastes": 30, "birth_share": 0.2, "lifetime": 9.0, "drift": 0.5, "repeat_share": 0.2, "basket": 4.0},
     "streams": {"tastes": 15, "birth_share": 0.8, "lifetime": 0.2, "drift": 2.0, "repeat_share": 0.3},
+    "supermarket": {
+        "tastes": 9,
+        "birth_share": 0.05,
+        "lifetime": 9.0,
+        "drift": 0.2,
+        "repeat_share": 0.6,
+        "basket": 9.0,
+    },
     "listings": {"tastes": 30, "birth_share": 0.9, "lifetime": 0.1, "drift": 0.3, "repeat_share": 0.1},
 }
 
+_ONCE = {"films", "news", "listings"}  # where nobody takes a thing twice
+
 
 def synthetic_worlds(count: int, events: int, seed: int = 0) -> list[InteractionLog]:
-    """Logs of `events` each, of all kinds in turn; sizes and strength of taste are drawn anew for each.
+    """Logs of at most `events` each, of all kinds in turn; sizes and strength of taste are drawn anew for each.
 
-    >>> [len(log) for log in synthetic_worlds(2, 500)]
-    [500, 500]
+    >>> [len(log) <= 500 for log in synthetic_worlds(3, 500)]
+    [True, True, True]
     """
     rng = np.random.default_rng(seed)
-    kinds = list(_KINDS.values())
-    return [
-        synthetic_log(
-            events,
-            n_users=max(2, int(events * rng.uniform(0.02, 0.3))),
-            n_items=max(50, int(events * rng.uniform(0.01, 0.1))),
-            taste_strength=float(rng.uniform(0.5, 0.95)),
-            seed=seed + number,
-            **kinds[number % len(kinds)],
-        ).log
-        for number in range(count)
-    ]
+    kinds = list(_KINDS.items())
+    return [_world(rng, events, seed + number, *kinds[number % len(kinds)]) for number in range(count)]
+
+
+def _world(rng: np.random.Generator, events: int, seed: int, kind: str, told: dict[str, Any]) -> InteractionLog:
+    log = synthetic_log(
+        events,
+        n_users=max(2, int(events * rng.uniform(0.02, 0.3))),
+        n_items=max(50, int(events * rng.uniform(0.01, 0.1))),
+        taste_strength=float(rng.uniform(0.5, 0.95)),
+        seed=seed,
+        **told,
+    ).log
+    if kind not in _ONCE:
+        return log
+    frame = pl.DataFrame({"user": log.users, "item": log.items, "timestamp": log.times})
+    return InteractionLog.from_frame(frame.unique(["user", "item"], keep="first", maintain_order=True))
