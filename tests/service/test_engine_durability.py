@@ -8,8 +8,10 @@ from pathlib import Path
 
 import apsw
 import pytest
+import torch
 
 from felrec.data.events import Events
+from felrec.data.synthetic import synthetic_log
 from felrec.errors import ConfigError, StoreFull
 from felrec.fitted import FittedModel
 from felrec.service.engine import Engine
@@ -55,6 +57,32 @@ def test_a_restart_and_an_offline_replay_agree_bit_for_bit(name: str, known: Eve
     live = state_of(again)
     again.close()
     assert replayed_offline(tmp_path / "s", model()) == live
+
+
+def test_a_replay_at_the_start_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
+    """JODIE learns from each block; with a width of 5 its gradients are summed otherwise by two threads than by one."""
+    known = synthetic_log(2_000, n_users=60, n_items=200, seed=1).log.events
+    before, states = torch.get_num_threads(), set[str]()
+    try:
+        for threads in (2, 1, 3):  # written with two, restarted with one and with three
+            torch.set_num_threads(threads)
+            engine = open_engine(tmp_path / "s", fitted_alone("jodie", known))
+            if not states:
+                post(engine, made_up(2_000, users=60, items=200))
+            states.add(state_of(engine))
+            engine.close()
+    finally:
+        torch.set_num_threads(before)
+    assert len(states) == 1
+
+
+def fitted_alone(name: str, known: Events) -> FittedModel:
+    """A model of width 5 that was fitted by one thread, as it would come from a file."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    model = fitted(name, known, width=5)
+    torch.set_num_threads(threads)
+    return model
 
 
 def test_a_model_that_knows_only_its_own_items_cannot_begin_empty(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[
     )
     service = Service(engine, Metrics(engine.health), keys)
     app.state.service = service
+    app.include_router(routes_recommend.often)  # the first ones are found fastest
     for routes in (routes_events, routes_recommend, routes_catalogue, page_routes, routes_status):
         app.include_router(routes.router)
     app.add_api_route("/", _page, include_in_schema=False)

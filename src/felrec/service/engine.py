@@ -9,7 +9,6 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from felrec.data.events import Rows
 from felrec.errors import InvalidRequest, NotFound
 from felrec.fitted import FittedModel
 from felrec.recommender import Representing
@@ -18,14 +17,16 @@ from felrec.service.bias import Exposure
 from felrec.service.identity import begin, check_identity
 from felrec.service.limits import Limits
 from felrec.service.ranking import (
-    Best,
-    best_items,
+    Scores,
+    known_items,
     known_row,
+    match_all,
     nearest,
     rank_among,
     scores_of,
     vectors_of,
 )
+from felrec.service.reader import Reader
 from felrec.service.recorder import Progress, Recorder
 from felrec.service.records import (
     Attributes,
@@ -37,6 +38,7 @@ from felrec.service.records import (
     ItemRanks,
     Named,
     NewEvent,
+    Question,
     RankOf,
     Reason,
     Receipt,
@@ -55,9 +57,9 @@ from felrec.service.writer import Writer
 from felrec.store.protocol import Contents, Store
 
 _log = logging.getLogger(__name__)
-_NOBODY = np.zeros(0, dtype=np.int32)
 _COLD = 5  # an item with fewer events is cold
 _HISTORY = 64  # newest items of a user that a recommendation is explained by
+_RANKED = 8  # users that an item is ranked for while the lock is held
 
 
 class Engine:
@@ -77,6 +79,7 @@ class Engine:
         self._recorder.catch_up(contents, progress)
         self._writer = Writer(self._recorder, answers, limits)
         self._exposure = Exposure()
+        self._reader = Reader(self._replica, self._exposure)
         self._started = time.time()
 
     @classmethod
@@ -153,6 +156,13 @@ class Engine:
 
     # Asking
 
+    def ask(self, question: Question) -> Future[Recommendations]:
+        """The best k available items for somebody, known or not. What waits at the same time is answered together."""
+        self._bounded(question.k)
+        self._bounded_ids(question.session)
+        self._bounded_ids(question.candidates or ())
+        return self._reader.ask(question)
+
     def recommend(
         self,
         user: str,
@@ -162,16 +172,8 @@ class Engine:
         candidates: Sequence[str] | None = None,
         tags: Sequence[str] = (),
     ) -> Recommendations:
-        """The best k available items for a user, known or not.
-
-        `exclude_seen` None is the choice of the run; `tags` keeps items that have at least one of them.
-        """
-        with self._replica.lock.read():
-            row = self._replica.users.row(user)
-            seen = self._replica.ledger.seen(row) if row >= 0 and self._leave_out(exclude_seen) else _NOBODY
-            rows, ignored = self._candidates(candidates, tags)
-            best = best_items(self._replica, row, _NOBODY, self._bounded(k), leave_out=seen, candidates=rows)
-            return self._recommended(best, row >= 0, ignored)
+        """Ask for a user, and wait."""
+        return self.ask(Question(user, (), k, exclude_seen, candidates, tags)).result()
 
     def recommend_session(
         self,
@@ -182,13 +184,8 @@ class Engine:
         candidates: Sequence[str] | None = None,
         tags: Sequence[str] = (),
     ) -> Recommendations:
-        """The best k items for somebody without a name who had these items, oldest first. Keeps nothing."""
-        with self._replica.lock.read():
-            session, unknown = self._known_items(items)
-            rows, ignored = self._candidates(candidates, tags)
-            seen = session if self._leave_out(exclude_seen) else _NOBODY
-            best = best_items(self._replica, -1, session, self._bounded(k), leave_out=seen, candidates=rows)
-            return self._recommended(best, len(session) > 0, (*unknown, *ignored))
+        """Ask for somebody without a name who had these items, oldest first, and wait. Keeps nothing."""
+        return self.ask(Question(None, items, k, exclude_seen, candidates, tags)).result()
 
     def why(self, user: str, items: Sequence[str], k: int = 3) -> list[tuple[Reason, ...]]:
         """For each item the k items of the user's history that weigh most for it, by cosine of their vectors.
@@ -197,7 +194,7 @@ class Engine:
         """
         with self._replica.lock.read():
             replica, row = self._replica, self._replica.users.row(user)
-            known, _ = self._known_items(items)
+            known, _ = known_items(replica, self._bounded_ids(items))
             if row < 0 or not len(known) or not isinstance(replica.recommender, Representing):
                 return [() for _ in items]
             history = np.array(list(dict.fromkeys(replica.ledger.seen(row)[::-1].tolist()))[:_HISTORY], dtype=np.int32)
@@ -207,36 +204,36 @@ class Engine:
 
     def similar_items(self, item: str, k: int = 10) -> list[ScoredItem]:
         """The available items nearest to this one. NotFound without an event, InvalidRequest without vectors."""
+        row, scores = self._matches("item", item, "item")
         with self._replica.lock.read():
-            row = np.array([known_row(self._replica, "item", item)], dtype=np.int32)
-            vector = vectors_of(self._replica, "item", row)[0]
-            out = np.concatenate([row, self._replica.catalogue.out])
-            return list(scored_items(self._replica, nearest(self._replica, "item", vector, self._bounded(k), out)))
+            out = np.append(self._replica.catalogue.out, row)
+            return list(scored_items(self._replica, nearest(self._replica, "item", scores, self._bounded(k), out)))
 
     def audience(self, item: str, k: int = 10) -> list[ScoredUser]:
         """The users to show an item to: those who match it best and have not had it."""
+        row, scores = self._matches("item", item, "user")
         with self._replica.lock.read():
-            row = known_row(self._replica, "item", item)
-            vector = vectors_of(self._replica, "item", np.array([row], dtype=np.int32))[0]
             had = self._replica.ledger.users[self._replica.ledger.of_item(row)]
-            return scored_users(self._replica, nearest(self._replica, "user", vector, self._bounded(k), had))
+            return scored_users(self._replica, nearest(self._replica, "user", scores, self._bounded(k), had))
 
     def neighbours(self, user: str, k: int = 10) -> list[ScoredUser]:
         """The users nearest to this one."""
+        row, scores = self._matches("user", user, "user")
         with self._replica.lock.read():
-            row = np.array([known_row(self._replica, "user", user)], dtype=np.int32)
-            vector = vectors_of(self._replica, "user", row)[0]
-            return scored_users(self._replica, nearest(self._replica, "user", vector, self._bounded(k), row))
+            near = nearest(self._replica, "user", scores, self._bounded(k), np.array([row]))
+            return scored_users(self._replica, near)
 
     def item_ranks(self, item: str, users: Sequence[str]) -> ItemRanks:
         """The rank of an item in the whole catalogue for each user, and by decayed popularity. NotFound if unknown."""
-        with self._replica.lock.read():
-            replica, row = self._replica, known_row(self._replica, "item", item)
-            rows = np.arange(len(replica.items), dtype=np.int32)
-            ranks = [
-                RankOf(user, rank_among(scores_of(replica, replica.users.row(user), _NOBODY, rows), row))
-                for user in self._bounded_ids(users)
-            ]
+        replica, ranks = self._replica, list[RankOf]()
+        for first in range(0, len(self._bounded_ids(users)), _RANKED):
+            some = users[first : first + _RANKED]
+            with replica.lock.read():
+                row, rows = known_row(replica, "item", item), np.arange(len(replica.items), dtype=np.int32)
+                scores = scores_of(replica, replica.users.rows(some).tolist(), rows)
+                ranks += [RankOf(user, rank_among(of, row)) for user, of in zip(some, scores, strict=True)]
+        with replica.lock.read():
+            row, rows = known_row(replica, "item", item), np.arange(len(replica.items), dtype=np.int32)
             events = replica.ledger.item_events
             popularity = rank_among(replica.popularity.of(rows), row)
             return ItemRanks(item, int(events[row]), int((events > 0).sum()), tuple(ranks), popularity)
@@ -335,11 +332,13 @@ class Engine:
     def bias(self) -> Bias:
         """How the last recommendations fell on the catalogue."""
         with self._replica.lock.read():
-            return self._exposure.bias(self._replica.ledger.item_events)
+            events = self._replica.ledger.item_events.copy()
+        return self._exposure.bias(events)
 
     def close(self, drain: bool = True) -> None:
         """Stop: take no more events, finish those that wait (or fail them with Stopped), close the store."""
         self._writer.close(drain)
+        self._reader.close()
         self._store.close()
 
     # What the answers are made of
@@ -354,22 +353,9 @@ class Engine:
             raise InvalidRequest(f"{len(names):,} ids; name at most {self.limits.ids:,}")
         return names
 
-    def _leave_out(self, exclude_seen: bool | None) -> bool:
-        return self._replica.model.exclude_seen if exclude_seen is None else exclude_seen
-
-    def _known_items(self, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
-        """The rows of items, in order, and the names without one."""
-        rows = self._replica.items.rows(self._bounded_ids(names))
-        return rows[rows >= 0], tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row < 0)
-
-    def _candidates(self, names: Sequence[str] | None, tags: Sequence[str]) -> tuple[Rows | None, tuple[str, ...]]:
-        """The rows to choose from, ascending, None for all; and the names that have none."""
-        if names is None:
-            return (self._replica.catalogue.tagged(tags) if tags else None), ()
-        rows, ignored = self._known_items(names)
-        rows = np.unique(rows)
-        return (np.intersect1d(rows, self._replica.catalogue.tagged(tags)) if tags else rows), ignored
-
-    def _recommended(self, best: Best, known: bool, ignored: tuple[str, ...]) -> Recommendations:
-        self._exposure.add(np.array([row for row, _ in best], dtype=np.int32))
-        return Recommendations(scored_items(self._replica, best), known, ignored)
+    def _matches(self, of: Side, name: str, side: Side) -> tuple[int, Scores]:
+        """The row of a user or an item, and how well all users or items match it. NotFound if unknown."""
+        with self._replica.lock.read():
+            row = known_row(self._replica, of, name)
+            vector = vectors_of(self._replica, of, np.array([row], dtype=np.int32))[0]
+        return row, match_all(self._replica, side, vector)

@@ -6,33 +6,35 @@ DNS rebinding), `Admission` (bounded number of requests and bytes in flight), `E
 
 from __future__ import annotations
 
+import os
 import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from felrec.service.logs import note
 from felrec.service.problems import Problem
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+PORT = re.compile(r":\d*$")
 UNLIMITED = ("/healthz", "/readyz", "/metrics")  # a busy service must still say that it is alive
 PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-SECURITY_HEADERS = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-}
+DATA_POLICY = b"default-src 'none'; frame-ancestors 'none'"
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+PAGE_HEADERS = (*SECURITY_HEADERS, (b"content-security-policy", PAGE_POLICY))
+DATA_HEADERS = (*SECURITY_HEADERS, (b"content-security-policy", DATA_POLICY))
 
 Finished = Callable[[Scope, int, float], None]
 """Told of each finished request: its scope, the status, and the seconds it took."""
@@ -41,6 +43,14 @@ Finished = Callable[[Scope, int, float], None]
 def request_id(scope: Scope) -> str:
     """The id under which a request is logged and answered."""
     return str(scope["state"]["request_id"])
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """The first header of a name in lower case, empty if there is none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return ""
 
 
 class Envelope:
@@ -54,8 +64,8 @@ class Envelope:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
-        identifier = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        given = header(scope, b"x-request-id")
+        identifier = given if REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
         scope.setdefault("state", {})["request_id"] = identifier
         began, status = time.perf_counter(), 0
 
@@ -63,7 +73,7 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _add_headers(MutableHeaders(raw=message["headers"]), identifier)
+                _add_headers(message["headers"], identifier)
             await send(message)
 
         try:
@@ -80,14 +90,14 @@ class Envelope:
             self.finished(scope, status or 499, time.perf_counter() - began)
 
 
-def _add_headers(headers: MutableHeaders, identifier: str) -> None:
-    headers["x-request-id"] = identifier
-    for name, value in SECURITY_HEADERS.items():
-        headers[name] = value
-    page = not headers.get("content-type", "").startswith("application/json")
-    headers["content-security-policy"] = PAGE_POLICY if page else DATA_POLICY
-    if "cache-control" not in headers:
-        headers["cache-control"] = "no-cache" if page else "no-store"
+def _add_headers(headers: list[tuple[bytes, bytes]], identifier: str) -> None:
+    """Those of every answer; no route sets any of them but the one about caches."""
+    there = dict(headers)
+    page = not there.get(b"content-type", b"").startswith(b"application/json")
+    headers += PAGE_HEADERS if page else DATA_HEADERS
+    headers.append((b"x-request-id", identifier.encode()))
+    if b"cache-control" not in there:
+        headers.append((b"cache-control", b"no-cache" if page else b"no-store"))
 
 
 class Hosts:
@@ -101,8 +111,8 @@ class Hosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "http" and self.allowed is not None:
-            host = re.sub(r":\d*$", "", Headers(scope=scope).get("host", "")).lower()
-            if host not in self.allowed:
+            host = header(scope, b"host").lower()
+            if host not in self.allowed and PORT.sub("", host) not in self.allowed:
                 raise Problem(421, "this service answers to localhost alone; behind a proxy start it with --keys")
         await self.app(scope, receive, send)
 
@@ -123,7 +133,7 @@ class Admission:
         if scope["type"] != "http" or scope["path"] in UNLIMITED:
             await self.app(scope, receive, send)
             return
-        self._check_length(Headers(scope=scope).get("content-length", "0"))
+        self._check_length(header(scope, b"content-length"))
         if self.requests >= self.max_requests:
             raise busy("too many requests at once")
         self.requests += 1

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 LOGGER = logging.getLogger("felrec.service")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 class JsonLines(logging.Formatter):
@@ -28,7 +29,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return _ENCODER.encode(line)
 
 
 def log_to_stderr() -> None:

@@ -26,6 +26,7 @@ CODES = {
     503: "unavailable",
     507: "store_full",
 }
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class Problem(HTTPException):
@@ -50,5 +51,4 @@ class Problem(HTTPException):
 
 def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """JSON as UTF-8, without a pass of validation over what we made ourselves."""
-    body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    return Response(body, status, dict(headers or {}), media_type="application/json")
+    return Response(_ENCODER.encode(content).encode(), status, dict(headers or {}), media_type="application/json")

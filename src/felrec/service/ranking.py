@@ -1,8 +1,9 @@
-"""Reading: the best items for somebody, and who or what is near. The caller holds the read lock."""
+"""Reading: scores, and who or what is near. The caller holds the read lock, but for `match_all`."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -18,27 +19,16 @@ from felrec.service.replica import Replica
 
 Scores = NDArray[np.floating]
 Best = list[tuple[int, float]]  # rows and scores, best first
+_PIECE = 8_192  # vectors that are compared while the lock is held: about a millisecond
 
 
-def scores_of(replica: Replica, user: int, session: Rows, rows: Rows) -> Scores:
-    """Scores (C,) of items for a user, or for somebody without a row who had a session; a copy."""
-    who = user if user >= 0 else len(replica.users)  # the next free row: somebody without a history
-    pending = Pending.of([session.tolist()]) if len(session) else Pending.none(1)
-    times = np.array([max(replica.clock, time.time())])
-    queries = Queries(np.array([who], dtype=np.int32), times, pending)
-    return np.array(replica.recommender.score(queries, rows)[0].cpu().numpy())
-
-
-def best_items(replica: Replica, user: int, session: Rows, k: int, *, leave_out: Rows, candidates: Rows | None) -> Best:
-    """The best k items of the catalogue or of candidates (ascending), without those to leave out."""
-    rows = np.arange(len(replica.items), dtype=np.int32) if candidates is None else candidates
-    if len(rows) == 0:
-        return []
-    scores = scores_of(replica, user, session, rows)
-    for out in (leave_out, replica.catalogue.out):
-        if len(out):
-            scores[out if candidates is None else np.isin(rows, out)] = -np.inf
-    return best(scores, rows, k)
+def scores_of(replica: Replica, users: Sequence[int], rows: Rows, sessions: Sequence[Rows] | None = None) -> Scores:
+    """Scores (B, C) of items for users, or for those without a row (-1) who had sessions; a copy."""
+    stranger = len(replica.users)  # the next free row: somebody without a history
+    who = np.array([user if user >= 0 else stranger for user in users], dtype=np.int32)
+    pending = Pending.of([session.tolist() for session in sessions]) if sessions else Pending.none(len(who))
+    queries = Queries(who, np.full(len(who), max(replica.clock, time.time())), pending)
+    return np.array(replica.recommender.score(queries, rows).cpu().numpy())
 
 
 def best(scores: Scores, rows: Rows, k: int) -> Best:
@@ -61,15 +51,26 @@ def vectors_of(replica: Replica, side: Side, rows: Rows) -> Tensor:
     return model.user_vectors(rows) if side == "user" else model.item_vectors(rows)
 
 
-def nearest(replica: Replica, side: Side, vector: Tensor, k: int, leave_out: Rows) -> Best:
-    """The users or items whose vectors (B, D) match a vector (D,) best."""
-    directory = replica.users if side == "user" else replica.items
+def match_all(replica: Replica, side: Side, vector: Tensor) -> Scores:
+    """Cosine of every user or item with a vector (D,).
+
+    The read lock is taken for some rows at a time, so that nobody who writes waits for the whole.
+    """
+    count = len(replica.users if side == "user" else replica.items)
+    parts = [np.zeros(0, dtype=np.float32)]
+    for first in range(0, count, _PIECE):
+        rows = np.arange(first, min(first + _PIECE, count), dtype=np.int32)
+        with replica.lock.read():
+            parts.append((vectors_of(replica, side, rows) @ vector).cpu().numpy())
+    return np.concatenate(parts)
+
+
+def nearest(replica: Replica, side: Side, scores: Scores, k: int, leave_out: Rows) -> Best:
+    """The users or items that match best by the scores (N,) of all who were there a moment ago; overwrites them."""
     events = replica.ledger.user_events if side == "user" else replica.ledger.item_events
-    rows = np.arange(len(directory), dtype=np.int32)
-    scores = (vectors_of(replica, side, rows) @ vector).cpu().numpy()
-    scores[leave_out] = -np.inf
-    scores[: len(events)][events == 0] = -np.inf  # erased
-    return best(scores, rows, k)
+    scores[leave_out[leave_out < len(scores)]] = -np.inf
+    scores[: len(events)][events[: len(scores)] == 0] = -np.inf  # erased
+    return best(scores, np.arange(len(scores), dtype=np.int32), k)
 
 
 def known_row(replica: Replica, side: Side, name: str) -> int:
@@ -78,6 +79,12 @@ def known_row(replica: Replica, side: Side, name: str) -> int:
     if row < 0:
         raise NotFound(f"the {side} has no event yet, so there is nothing to say of it; post one first")
     return row
+
+
+def known_items(replica: Replica, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
+    """The rows of items, in order, and the names without one."""
+    rows = replica.items.rows(names)
+    return rows[rows >= 0], tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row < 0)
 
 
 def rank_among(scores: Scores, at: int) -> int | None:

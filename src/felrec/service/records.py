@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -74,6 +75,18 @@ class ScoredUser(NamedTuple):
 
     id: str
     score: float
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who wants how many items recommended, out of which."""
+
+    user: str | None = None  # None: somebody without a name, who had the items of a session
+    session: Sequence[str] = ()  # oldest first
+    k: int = 10
+    exclude_seen: bool | None = None  # None: as the run has it
+    candidates: Sequence[str] | None = None  # None: the whole catalogue
+    tags: Sequence[str] = ()  # keeps items that have at least one of them
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import torch
 
 from felrec.data.decay import HALF_LIVES, DecayedCounts
-from felrec.data.events import RowChange
+from felrec.data.events import Events, RowChange
 from felrec.fitted import FittedModel
 from felrec.model.cache import last_occurrence
 from felrec.recommender import Change, Recommender, Servable, Trainable, as_arrays
@@ -63,6 +64,7 @@ class Replica:
     def __init__(self, model: FittedModel, contents: Contents) -> None:
         self.model = model
         self.recommender: Recommender = model.recommender
+        self._servable = isinstance(self.recommender, Servable)  # asked once: a protocol takes long to look through
         if isinstance(self.recommender, Trainable):
             self.recommender.train(False)
         # A model that is not servable may even learn while it observes: to begin anew it needs what it began with.
@@ -85,7 +87,7 @@ class Replica:
     @property
     def servable(self) -> Servable | None:
         """The model, if its changes are known before they happen."""
-        return self.recommender if isinstance(self.recommender, Servable) else None
+        return cast(Servable, self.recommender) if self._servable else None
 
     def numbering(self) -> Numbering:
         """Begin to number new events."""
@@ -101,7 +103,7 @@ class Replica:
             if change is not None and self.servable:
                 self.servable.accept(change)
             else:
-                self.recommender.observe(as_events(block.records, self.clock))
+                _observe(self.recommender, as_events(block.records, self.clock))
             self.catalogue.appear(block.items, len(self.items))
             self.users.extend(block.users)
             self.items.extend(block.items)
@@ -122,7 +124,7 @@ class Replica:
                     self.servable.accept(change)
                     changes.append(as_arrays(change))
                 else:
-                    self.recommender.observe(as_events(records, clock))
+                    _observe(self.recommender, as_events(records, clock))
                 clock = max(clock, float(records["time"].max()))
         return merged(changes)
 
@@ -134,7 +136,7 @@ class Replica:
         for number in range(self.ledger.blocks):
             records = self.ledger.block(number, without)
             if len(records):
-                model.observe(as_events(records, clock))
+                _observe(model, as_events(records, clock))
                 clock = max(clock, float(records["time"].max()))
         return model
 
@@ -162,6 +164,19 @@ class Replica:
             recommender.reset()
         else:
             recommender.load_state(self.model.after_validation)
+
+
+def _observe(recommender: Recommender, block: Events) -> None:
+    """Take in a block of a journal that is replayed at every start, with the same result each time.
+
+    A model that learns from it adds up gradients, and how many threads share a sum decides its last bits.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        recommender.observe(block)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def merged(changes: Sequence[RowChange]) -> RowChange:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from felrec.service.access import media_type, service_of
+from felrec.service.direct import Direct
 from felrec.service.gate import retry_after
 from felrec.service.problems import Problem, json_response
 from felrec.service.records import IdempotencyKey, Rejected
@@ -19,7 +19,7 @@ from felrec.service.schemas import EVENTS_BODY, Receipt
 LINES = ("application/x-ndjson", "application/jsonl")
 LONG = 65_536  # bytes of a body that is read beside the event loop, which would answer nobody meanwhile
 
-router = APIRouter(prefix="/v1", tags=["events"])
+router = APIRouter(prefix="/v1", tags=["events"], route_class=Direct)
 
 
 @router.post("/interactions", responses={200: {"model": Receipt}}, openapi_extra=EVENTS_BODY)
@@ -49,12 +49,11 @@ async def post_interactions(
         service.metrics.took(0, 0, len(rows.rejected))
         raise _nothing_taken(rows.rejected)
     key = IdempotencyKey(idempotency_key, body) if idempotency_key else None
-    # Shielded: whoever hangs up does not undo what is already on its way to the disk.
-    receipt = await asyncio.shield(asyncio.wrap_future(service.engine.submit(rows.events, key, rows.rejected)))
+    receipt = await asyncio.wrap_future(service.engine.submit(rows.events, key, rows.rejected))
     service.metrics.took(receipt.accepted, receipt.late, len(receipt.rejected))
-    return json_response(asdict(receipt))
+    return json_response({**vars(receipt), "rejected": list(map(vars, receipt.rejected))})
 
 
 def _nothing_taken(rejected: list[Rejected]) -> Problem:
     message = f"no row could be taken; row {rejected[0].row}: {rejected[0].reason}"
-    return Problem(422, message, beside={"accepted": 0, "rejected": [asdict(row) for row in rejected]})
+    return Problem(422, message, beside={"accepted": 0, "rejected": list(map(vars, rejected))})

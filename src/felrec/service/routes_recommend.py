@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from felrec.service.access import engine_of, json_only
+from felrec.service.direct import Direct
 from felrec.service.engine import Engine
 from felrec.service.parameters import Count, ExcludeSeen, IdList, PathId, TagList
 from felrec.service.problems import json_response
-from felrec.service.records import Recommendations as Found
-from felrec.service.records import ScoredItem, ScoredUser
+from felrec.service.records import Question, ScoredItem, ScoredUser
 from felrec.service.schemas import NearItems, NearUsers, Ranks, Recommendations, Session
 
 router = APIRouter(prefix="/v1", tags=["recommendations"])
+often = APIRouter(prefix="/v1", tags=["recommendations"], route_class=Direct)
 
 
-@router.get("/users/{id}/recommendations", responses={200: {"model": Recommendations}})
-def recommend(
+@often.get("/users/{id}/recommendations", responses={200: {"model": Recommendations}})
+async def recommend(
     request: Request,
     id: PathId,
     k: Count = 10,
@@ -30,26 +33,19 @@ def recommend(
     why: Annotated[bool, Query(description="also say which items of the history weigh most")] = False,
 ) -> Response:
     """The best items for a user, known or not, out of the whole catalogue or of `candidates`."""
-    engine, began = engine_of(request), time.perf_counter()
-    found = engine.recommend(id, k, exclude_seen=exclude_seen, candidates=candidates, tags=tags or ())
-    answer = _answer(found)
+    began = time.perf_counter()
+    answer = await _answer(request, Question(id, (), k, exclude_seen, candidates, tags or ()))
     if why:
-        _explain(engine, id, answer)
+        await run_in_threadpool(_explain, engine_of(request), id, answer)
     return json_response({"user": id, **answer, "milliseconds": _milliseconds(began)})
 
 
 @router.post("/recommendations", responses={200: {"model": Recommendations}}, dependencies=[Depends(json_only)])
-def recommend_session(request: Request, session: Session) -> Response:
+async def recommend_session(request: Request, session: Session) -> Response:
     """The best items for someone unknown who had these items. Nothing is kept."""
-    began = time.perf_counter()
-    found = engine_of(request).recommend_session(
-        session.items,
-        session.k,
-        exclude_seen=session.exclude_seen,
-        candidates=session.candidates,
-        tags=session.tags,
-    )
-    return json_response({**_answer(found), "milliseconds": _milliseconds(began)})
+    began, filters = time.perf_counter(), (session.exclude_seen, session.candidates, session.tags)
+    answer = await _answer(request, Question(None, session.items, session.k, *filters))
+    return json_response({**answer, "milliseconds": _milliseconds(began)})
 
 
 @router.get("/items/{id}/similar", responses={200: {"model": NearItems}})
@@ -85,7 +81,9 @@ def rank(request: Request, id: PathId, users: IdList = None) -> Response:
     )
 
 
-def _answer(found: Found) -> dict[str, Any]:
+async def _answer(request: Request, question: Question) -> dict[str, Any]:
+    """Wait without a thread: whoever asks meanwhile is answered in the same pass."""
+    found = await asyncio.wrap_future(engine_of(request).ask(question))
     return {"known": found.known, "items": list(map(_item, found.items)), "ignored": list(found.ignored)}
 
 

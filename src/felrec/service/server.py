@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import sys
@@ -53,6 +54,8 @@ def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | N
 def serve(engine: Engine, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
     """Serve an engine until SIGTERM or SIGINT, then close it. `announce` is told the address once it answers."""
     sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()  # what was loaded stays: looking through it again and again would hold everything up
     app = create_app(engine, keys=keys, hosts=None if keys else Hosts.LOCAL)
     GracefulServer(configured(app), app.state.service, announce).run(sockets=[listener])
 

@@ -38,4 +38,6 @@ class Submission:
         timed = [(now if event.timestamp is None else event.timestamp, event.user, event.item) for event in events]
         timed.sort(key=lambda event: event[0])
         columns = ([user for _, user, _ in timed], [item for _, _, item in timed], [moment for moment, _, _ in timed])
-        return cls(*columns, tuple(rejected), key, notes or {})
+        submission = cls(*columns, tuple(rejected), key, notes or {})
+        submission.future.set_running_or_notify_cancel()  # whoever hangs up does not undo what is on its way
+        return submission

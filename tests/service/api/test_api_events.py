@@ -122,6 +122,13 @@ def test_a_repeated_post_counts_once(open_service: Open) -> None:
     assert service.count() == before + 1
 
 
+@pytest.mark.parametrize("key", ["", "x" * 257])
+def test_the_key_is_checked(service: Opened, key: str) -> None:
+    answer = service.post("/v1/interactions", json={"user": "ada", "item": "a"}, headers={"Idempotency-Key": key})
+    assert answer.status_code == 422
+    assert "idempotency-key" in answer.json()["error"]["message"]
+
+
 def test_late_events_are_counted(service: Opened) -> None:
     service.post("/v1/interactions", json={"user": "ada", "item": "a"})
     answer = service.post("/v1/interactions", json={"user": "ada", "item": "b", "timestamp": 1.5}).json()
