@@ -7,6 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+_MANY = 4  # vectors that are worth a matrix product with a whole catalogue
+
 
 class Cache:
     """A growing table of vectors; an absent entry is the zero vector.
@@ -89,6 +91,14 @@ class Cache:
         """Move the vectors to a device."""
         self._table, self._lengths = self._table.to(device), self._lengths.to(device)
         return self
+
+
+def products(queries: Tensor, vectors: Tensor) -> Tensor:
+    """Products (B, C) of vectors (B, D) and (C, D). For a few queries, as in a service, numpy is far faster."""
+    if len(queries) < _MANY and queries.device.type == "cpu" and not torch.is_grad_enabled():
+        every = vectors.numpy()
+        return torch.from_numpy(np.stack([np.einsum("cd,d->c", every, query) for query in queries.numpy()]))
+    return queries @ vectors.T
 
 
 def last_occurrence(rows: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from felrec.config import FELRecSettings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows
 from felrec.data.histories import Histories, Pending
-from felrec.model.cache import Cache, last_occurrence
+from felrec.model.cache import Cache, last_occurrence, products
 from felrec.model.dropout import Masks
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
 from felrec.model.objectives import Contrast, Predict
@@ -247,7 +247,7 @@ class FELRec(nn.Module):
         users = F.normalize(users, dim=1)
         if self.settings.neighbours:
             users = self._neighbourhood(users, rows)
-        scores = _products(users, items).div_(lengths.clamp(min=1e-12))
+        scores = products(users, items).div_(lengths.clamp(min=1e-12))
         return scores.masked_fill_(unseen, -torch.inf) if bool(unseen.any()) else scores
 
     def _neighbourhood(self, users: Tensor, rows: Rows) -> Tensor:
@@ -281,10 +281,3 @@ class FELRec(nn.Module):
         finally:
             if was_training:
                 self.train()
-
-
-def _products(users: Tensor, items: Tensor) -> Tensor:
-    """Products (B, C) of vectors (B, D) and (C, D). For a single query, as in a service, numpy is far faster."""
-    if len(users) == 1 and users.device.type == "cpu":
-        return torch.from_numpy(np.einsum("cd,d->c", items.numpy(), users[0].numpy()))[None]
-    return users @ items.T

@@ -23,7 +23,7 @@ from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows
 from felrec.data.histories import Histories, Pending
 from felrec.data.tallies import Tallies
-from felrec.model.cache import Cache
+from felrec.model.cache import Cache, products
 from felrec.model.domain import FEATURES, Domain
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.evidence import FEATURES as PAIR_FEATURES
@@ -276,7 +276,7 @@ class FELRecS(nn.Module):
         items = _kept(self.item_cache.read(candidates))
         if self.settings.gate:
             items = items * torch.sigmoid(self.confidence[0] + self.confidence[1] * log_events)[:, None]
-        return users @ items.T
+        return products(users, items)
 
     def _item_features(self, items: Rows, events: Floats) -> Floats:
         """What popularity is read from (C, _ITEM_FEATURES): all that more is better of, then the age."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from felrec.service.replica import Replica
 from felrec.service.shapes import scored_items
 
 _NOTHING = np.zeros(0, dtype=np.int32)
-_ENOUGH = 4  # with all items, one product of two or three vectors takes longer than as many products of one
 
 
 class Wanted(NamedTuple):
@@ -33,7 +32,7 @@ def recommend(replica: Replica, questions: Sequence[Question], exposure: Exposur
     """The best available items for each. All who ask about the whole catalogue are scored together."""
     wanted = [_wanted(replica, question) for question in questions]
     rows = np.arange(len(replica.items), dtype=np.int32)
-    scores = _scores_of_all(replica, [one for one in wanted if one.candidates is None], rows)
+    scores = iter(_scores(replica, [one for one in wanted if one.candidates is None], rows))
     answers = []
     for one in wanted:
         if one.candidates is None:
@@ -65,15 +64,6 @@ def _candidates(
     rows, ignored = known_items(replica, names)
     rows = np.unique(rows)
     return (np.intersect1d(rows, replica.catalogue.tagged(tags)) if tags else rows), ignored
-
-
-def _scores_of_all(replica: Replica, wanted: Sequence[Wanted], rows: Rows) -> Iterator[Scores]:
-    """The scores (C,) of each, in one product if there are enough of them."""
-    if len(wanted) >= _ENOUGH:
-        yield from _scores(replica, wanted, rows)
-    else:
-        for one in wanted:
-            yield from _scores(replica, [one], rows)
 
 
 def _scores(replica: Replica, wanted: Sequence[Wanted], rows: Rows) -> Scores:
