@@ -114,6 +114,13 @@ def test_backup_and_verify(store: Path, run: Path, tmp_path: Path, invoke: Invok
     assert states(tmp_path / "copy.sqlite", run) == states(store, run)
 
 
+def test_without_a_run_the_shipped_weights_take_a_log_in(log: Path, tmp_path: Path, invoke: Invoke) -> None:
+    path = tmp_path / "elsewhere.sqlite"
+    assert "1,500 events taken in" in invoke("import", log, "--store", path).stdout
+    assert "1,500 events in 6 blocks" in invoke("verify", path, "pretrained").stdout
+    assert "0 events taken in, 1,500 were there" in invoke("import", log, "--store", path).stdout
+
+
 def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec) -> None:
     (tmp_path / "text").write_text("no store")
     damaged = tmp_path / "damaged.sqlite"
@@ -122,8 +129,6 @@ def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_pat
     damaged.write_bytes(content)
     engine = Engine.open(SqliteStore(store), runs.load(run))
     cases = [
-        (("import", log), "name the run after the log, or give --store"),
-        (("import", log, "--store", tmp_path / "elsewhere.sqlite"), "name the run after the log"),
         (("import", log, run, "--store", store), "in use by another engine; stop it first"),
         (("verify", tmp_path / "text"), "no store of felrec"),
         (("verify", tmp_path / "nothing"), "there is no store"),

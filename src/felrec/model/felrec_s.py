@@ -316,6 +316,8 @@ class FELRecS(nn.Module):
     def _told(self, block: Events, rows: Rows, mask: np.typing.NDArray[np.bool_], taken: Rows) -> Floats:
         """What each event says of the log (B, FEATURES - 1)."""
         again = ((rows == block.items[:, None]) & mask).any(axis=1)
+        if self.own:  # it remembers more
+            again |= (self.own.of(block.users)["other"] == block.items[:, None]).any(axis=1)
         known = self.item_histories.counts(block.items) > 0
         returns = taken > 0
         follows = np.zeros(len(block), dtype=bool)

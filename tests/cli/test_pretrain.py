@@ -1,0 +1,26 @@
+"""`felrec pretrain`, and `pretrained` where a run is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from typer.testing import Result
+
+Invoke = Callable[..., Result]
+SMALL = ["--set", "width=8", "--set", "heads=2", "--set", "history_length=4", "--set", "near_items=8", "--epochs", "1"]
+
+
+def test_weights_of_several_logs_work_on_another(log: Path, tmp_path: Path, invoke: Invoke) -> None:
+    done = invoke("pretrain", log, "--synthetic", 2, "--events", 400, "--out", tmp_path / "w", *SMALL)
+    assert f"the weights are in {tmp_path / 'w'}" in done.stdout
+    assert "felrec-s: epoch 1/1" in done.stderr + done.stdout
+    said = invoke("evaluate", tmp_path / "w", log).stdout
+    assert "felrec-s: protocol online, cache reset" in said
+    assert re.search(r"total +150 +100.0 %", said)
+
+
+def test_pretrained_is_a_name_for_the_shipped_weights(log: Path, invoke: Invoke) -> None:
+    assert "felrec-s: protocol online, cache reset" in invoke("evaluate", "pretrained", log).stdout
+    assert "cache empty" in invoke("evaluate", "pretrained", log, "--cache", "empty").stdout
