@@ -19,7 +19,6 @@ from felrec.errors import CheckpointError, ConfigError
 from felrec.evaluation.report import evaluate
 from felrec.pretrained import load_pretrained, load_weights
 from felrec.pretraining import pretrain
-
 from killed import KillAfter, KilledError
 
 TINY: dict[str, Any] = {
