@@ -22,12 +22,12 @@ _KINDS: dict[str, dict[str, Any]] = {
         "birth_share": 0.05,
         "lifetime": 9.0,
         "drift": 0.2,
-        "repeat_share": 0.6,
+        "repeat_share": 0.5,
         "basket": 9.0,
     },
     "listings": {"tastes": 30, "birth_share": 0.9, "lifetime": 0.1, "drift": 0.3, "repeat_share": 0.1},
 }
-
+_USERS = {"films": 0.02, "groceries": 0.03, "supermarket": 0.004}  # for each event; elsewhere anything between
 _ONCE = {"films", "news", "listings"}  # where nobody takes a thing twice
 
 
@@ -45,7 +45,7 @@ def synthetic_worlds(count: int, events: int, seed: int = 0) -> list[Interaction
 def _world(rng: np.random.Generator, events: int, seed: int, kind: str, told: dict[str, Any]) -> InteractionLog:
     log = synthetic_log(
         events,
-        n_users=max(2, int(events * rng.uniform(0.02, 0.3))),
+        n_users=max(2, int(events * _USERS.get(kind, rng.uniform(0.02, 0.3)))),
         n_items=max(50, int(events * rng.uniform(0.01, 0.1))),
         taste_strength=float(rng.uniform(0.5, 0.95)),
         seed=seed,
