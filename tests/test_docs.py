@@ -115,7 +115,7 @@ def test_command_lines_parse(page: Path) -> None:
 
 
 def check_settings(line: list[str]) -> None:
-    kind = MODELS[line[line.index("--model") + 1]]
+    kind = MODELS[line[line.index("--model") + 1] if "--model" in line else "felrec-s"]
     given = [line[at + 1].partition("=")[0] for at, word in enumerate(line) if word == "--set"]
     assert set(given) <= {*kind.settings.model_fields, *TrainingSettings.model_fields}, line
 
