@@ -31,7 +31,8 @@ NOTHING = Events.of([], [], [])
 def fitted(name: str = "felrec-q", known: Events = NOTHING, seed: int = 0, **settings: Any) -> FittedModel:
     """A model with random weights that has observed some events; ids of the base are its row numbers."""
     kind = MODELS[name]
-    chosen = kind.settings(**{**(TINY if name.startswith("felrec") else {}), **settings})
+    tiny = {key: value for key, value in TINY.items() if key in kind.settings.model_fields}
+    chosen = kind.settings(**{**(tiny if name.startswith("felrec") else {}), **settings})
     users, items = int(known.users.max(initial=-1)) + 1, int(known.items.max(initial=-1)) + 1
     recommender = kind.build(chosen, seed, "cpu", Sizes(users, items, users, items))
     for block in known.blocks(256):

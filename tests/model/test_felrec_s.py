@@ -17,7 +17,7 @@ from felrec.evaluation.protocols import replay
 from felrec.model.felrec_s import FELRecS
 from felrec.model.horizons import HALF_LIVES, Horizons
 from felrec.model.seeds import SeededCache, seeds
-from felrec.recommender import Queries
+from felrec.recommender import Forgetting, Queries, Remains
 
 SMALL = FELRecSSettings(width=16, heads=2, feed_forward=32, history_length=8, own_items=16, near_items=16, next_items=8)
 EVENTS = synthetic_log(1_500, n_users=60, n_items=50, seed=3).log.events
@@ -153,3 +153,40 @@ def test_a_large_catalogue_bounds_what_a_loss_holds(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("felrec.model.felrec_s._CELLS", 500)
     made.loss(TimeBatch(EVENTS[:100]))
     assert asked == [100, 500 // len(ITEMS)]
+
+
+def test_forgetting_a_user_leaves_what_the_others_did() -> None:
+    """As if the user had never come: exactly in histories, in who is near whom, and in the vectors of nobody else."""
+    rng = np.random.default_rng(5)
+    users = rng.integers(0, 30, 600)
+    items = np.where(users == 7, 40 + np.arange(600) % 13, rng.integers(0, 45, 600))  # some items only 7 had
+    events = Events.of(users, items, np.arange(600) * 60)
+    kept = users != 7
+    others = Events.of(users[kept], items[kept], events.times[kept])
+    made, never = model(near_items=64, next_items=64), model(near_items=64, next_items=64)
+    replay(made, events)
+    replay(never, others)
+    touched, taken = np.unique(items[~kept], return_counts=True)
+    left = np.array([(others.items == item).sum() for item in touched])
+
+    def newest(length: int) -> Pending:
+        return Pending.of([others.users[others.items == item][-length:].tolist() for item in touched])
+
+    assert isinstance(made, Forgetting)
+    made.accept(made.forget(7, Remains(touched.astype(np.int32), taken, left, newest)))
+    after, expected = made.state(), never.state()
+    gone = touched[left == 0]
+    assert len(gone)
+    for name in ("user_ring", "user_count", "own_other"):
+        assert not (after[name][7] > 0).any()
+    for item in range(45):
+        rows, mask = made.item_histories.recent(np.array([item]))
+        assert rows[mask].tolist() == others.users[others.items == item][-8:].tolist()
+    assert torch.equal(made.item_cache.read(gone), seeds(gone, 16, 1))
+    assert not (after["trend_mass"][gone] > 0).any()
+    for name in ("near_other", "next_other"):
+        found = {(row, x) for row, line in enumerate(after[name].tolist()) for x in line if x >= 0}
+        right = {(row, x) for row, line in enumerate(expected[name].tolist()) for x in line if x >= 0}
+        assert found <= right  # nothing of the user is left; a pair that others made once too may be gone
+        assert len(found) > 0.9 * len(right)
+    made.observe(others[:50])  # and it goes on

@@ -20,7 +20,14 @@ from felrec.service.records import Attributes, IdempotencyKey, NewEvent
 from felrec.store.sqlite import SqliteStore
 from stores import BASE, NOTHING, contents_of, digest, fitted, made_up, open_engine, post, replayed_offline, state_of
 
-MODELS = ["felrec-q", "felrec-p", "popularity", "decayed-popularity", "repeat"]  # the last is replayed at the start
+MODELS = [
+    "felrec-s",
+    "felrec-q",
+    "felrec-p",
+    "popularity",
+    "decayed-popularity",
+    "repeat",
+]  # the last is replayed at the start
 
 
 def answers(engine: Engine) -> list[object]:

@@ -22,7 +22,7 @@ from felrec.store.sqlite import SqliteStore
 from stores import BASE, contents_of, digest, fitted, made_up, open_engine, post, state_of
 
 WHO = "erika.mustermann@example.org"
-MODELS = ["felrec-q", "popularity", "decayed-popularity", "repeat"]
+MODELS = ["felrec-s", "felrec-q", "popularity", "decayed-popularity", "repeat"]
 
 
 def day_with(erika: bool) -> list[list[NewEvent]]:
@@ -132,8 +132,9 @@ def test_items_are_encoded_anew_from_those_who_are_left(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_a_user_of_the_base_is_erased_too(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path / "s", fitted(known=BASE))
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q"])
+def test_a_user_of_the_base_is_erased_too(name: str, tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", fitted(name, known=BASE))
     post(engine, [NewEvent("3", "new", 1e9), NewEvent("4", "new", 1e9)])
     mine = int((BASE.users == 3).sum())
     assert engine.user("3").events == mine + 1
@@ -147,7 +148,7 @@ def test_a_user_of_the_base_is_erased_too(tmp_path: Path) -> None:
     kept = contents_of(tmp_path / "s")
     assert kept.users[3] is None
     assert 3 not in kept.pairs["user"]
-    again = open_engine(tmp_path / "s", fitted(known=BASE))
+    again = open_engine(tmp_path / "s", fitted(name, known=BASE))
     assert state_of(again) == live
     assert again.item("new").events == 1
     again.close()

@@ -79,6 +79,30 @@ class Tallies:
         touched = touched.astype(np.int32)
         return {name: (touched, column) for name, column in rows.items()}
 
+    def blank(self, owners: Rows) -> RowChange:
+        """Empty rows."""
+        return {name: (owners, column) for name, column in self._blank(len(owners)).items()}
+
+    def without(self, owners: Rows, met: NDArray[np.integer]) -> RowChange:
+        """The rows of distinct owners, ascending, without what one may have brought who met each of them so often.
+
+        It is not known which of these were meetings of two of them, so the most that is possible is taken away.
+
+        >>> tallies = Tallies(3)
+        >>> tallies.add(np.array([4, 4, 4]), np.array([7, 8, 8]))
+        >>> change = tallies.without(np.array([4, 7, 8], dtype=np.int32), np.array([1, 1, 1]))
+        >>> change["other"][1][0].tolist(), change["count"][1][0].tolist()
+        ([8, -1, -1], [1.0, 0.0, 0.0])
+        """
+        rows = self.of(owners)
+        place = np.minimum(np.searchsorted(owners, rows["other"]), len(owners) - 1)
+        brought = np.where(owners[place] == rows["other"], met[place] * met[:, None], 0)
+        rows["count"] = np.maximum(rows["count"] - brought.astype(np.float32), 0)
+        gone = rows["count"] == 0
+        for name, column in self._blank(len(owners)).items():
+            rows[name][gone] = column[gone]
+        return {name: (owners, column) for name, column in rows.items()}
+
     def accept(self, change: RowChange) -> None:
         """Write what `foresee` returned."""
         owners: Rows = change["other"][0]

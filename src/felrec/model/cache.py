@@ -61,6 +61,10 @@ class Cache:
         self._table[index] = kept
         self._lengths[index] = kept.norm(dim=1)
 
+    def unwritten(self, rows: NDArray[np.integer]) -> Tensor:
+        """What rows (B,) read as before they are written."""
+        return torch.zeros(len(rows), self.width, device=self.device)
+
     def grow(self, rows: int) -> None:
         """Make room for rows below `rows`, by doubling so that growth stays cheap."""
         if rows + 1 > len(self._table):

@@ -32,7 +32,7 @@ from felrec.model.horizons import HALF_LIVES, Floats, Horizons
 from felrec.model.pooled_encoder import PooledEncoder
 from felrec.model.seeds import SeededCache, seeds
 from felrec.model.sequences import Sequences, encode
-from felrec.recommender import EVERYTHING, Change, Queries, Tensors, as_arrays, as_tensors
+from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors
 
 _ITEM_FEATURES = 3 + len(HALF_LIVES)  # count, decayed counts, the horizon of the moment, age
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
@@ -111,6 +111,34 @@ class FELRecS(nn.Module):
         for prefix, part in self._tables():
             part.accept(as_arrays(change, prefix))
         self._offer = None
+
+    def forget(self, user: int, remains: Remains) -> Change:
+        """Nothing in place of the user; of their items, what is left without them. The means of the log stay.
+
+        Which items the user took together is not known any more, so the most that they may have added is taken away.
+        """
+        users, items, length = np.array([user], dtype=np.int32), remains.items, self.settings.history_length
+        newest = remains.newest(length)
+        nothing = self.user_histories.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
+        change = as_tensors(nothing, "user_")
+        change |= as_tensors(self.item_histories.rewrite(items, newest, remains.left), "item_")
+        change |= as_tensors(self.horizons.forget(items, remains.taken, remains.left), "trend_")
+        change |= {f"log_{name}": (users * 0, torch.from_numpy(means)) for name, means in self.domain.state().items()}
+        if self.own:
+            change |= as_tensors(self.own.blank(users), "own_")
+        for prefix, tallies in (("near_", self.near), ("next_", self.next)):
+            if tallies:
+                change |= as_tensors(tallies.without(items, remains.taken), prefix)
+        if self.settings.cosine:
+            others = Histories(length).recent(items, newest)
+            with self._inference():
+                (encoded,) = encode(self.encoder, (Sequences(self.user_cache, *others, USER_SEQUENCE),))
+                vectors = self._item_vectors(items, encoded)
+            gone = torch.from_numpy(remains.left == 0)
+            vectors[gone] = self.item_cache.unwritten(items)[gone]
+            change["user_cache"] = users, self.user_cache.unwritten(users)
+            change["item_cache"] = items, vectors
+        return change
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
         """The published order: the block is taken in before it is scored."""

@@ -62,6 +62,18 @@ class Horizons:
         self._mass[items], self._last[items], self._first[items] = mass, change["last"][1], change["first"][1]
         self.events = int(np.array(change["events"][1], dtype=np.int64)[0])
 
+    def forget(self, items: Rows, taken: NDArray[np.int64], left: NDArray[np.int64]) -> RowChange:
+        """The rows of distinct items once some of their events are taken away: counts shrink as their events do."""
+        mass, last, first = self._read(items)
+        stays = left > 0
+        share = (left / (taken + left)).astype(np.float32)
+        return {
+            "mass": (items, mass * share[:, None]),
+            "last": (items, last * stays),
+            "first": (items, first * stays),
+            "events": (np.zeros(1, dtype=np.int32), np.array([self.events])),
+        }
+
     def counts(self, items: Rows) -> Floats:
         """Decayed counts (B, horizons)."""
         mass, last, _ = self._read(items)

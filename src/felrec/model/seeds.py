@@ -54,6 +54,10 @@ class SeededCache(Cache):
             vectors[at] = seeds(rows[beyond], self.width, self.side).to(self.device)
         return vectors
 
+    def unwritten(self, rows: NDArray[np.integer]) -> Tensor:
+        """What rows (B,) read as before they are written."""
+        return seeds(rows, self.width, self.side).to(self.device)
+
     def grow(self, rows: int) -> None:
         """Make room for rows below `rows`; those between are seeds."""
         before = len(self)
