@@ -13,21 +13,22 @@ from felrec.data.synthetic import synthetic_log
 _KINDS: dict[str, dict[str, Any]] = {
     "films": {"tastes": 12, "birth_share": 0.4, "lifetime": 3.0, "drift": 0.5, "repeat_share": 0.0, "basket": 6.0},
     "news": {"tastes": 5, "birth_share": 0.95, "lifetime": 0.03, "drift": 1.0, "repeat_share": 0.02},
-    "groceries": {"tastes": 20, "birth_share": 0.1, "lifetime": 9.0, "drift": 0.3, "repeat_share": 0.4, "basket": 8.0},
+    "groceries": {"tastes": 6, "birth_share": 0.1, "lifetime": 9.0, "drift": 0.3, "repeat_share": 0.1, "basket": 8.0},
     "edits": {"tastes": 40, "birth_share": 0.3, "lifetime": 1.0, "drift": 1.5, "repeat_share": 0.9},
-    "drugstore": {"tastes": 30, "birth_share": 0.2, "lifetime": 9.0, "drift": 0.5, "repeat_share": 0.2, "basket": 4.0},
+    "drugstore": {"tastes": 5, "birth_share": 0.2, "lifetime": 9.0, "drift": 0.5, "repeat_share": 0.05, "basket": 4.0},
     "streams": {"tastes": 15, "birth_share": 0.8, "lifetime": 0.2, "drift": 2.0, "repeat_share": 0.3},
     "supermarket": {
-        "tastes": 9,
+        "tastes": 4,
         "birth_share": 0.05,
         "lifetime": 9.0,
         "drift": 0.2,
-        "repeat_share": 0.5,
+        "repeat_share": 0.3,
         "basket": 9.0,
     },
     "listings": {"tastes": 30, "birth_share": 0.9, "lifetime": 0.1, "drift": 0.3, "repeat_share": 0.1},
 }
-_USERS = {"films": 0.02, "groceries": 0.03, "supermarket": 0.004}  # for each event; elsewhere anything between
+_USERS = {"films": 0.02, "groceries": 0.1, "drugstore": 0.1, "supermarket": 0.01}  # for each event; else 0.02 to 0.3
+_ITEMS = {"groceries": 0.3, "drugstore": 0.3, "supermarket": 0.3}  # for each event; else 0.01 to 0.1
 _ONCE = {"films", "news", "listings"}  # where nobody takes a thing twice
 
 
@@ -46,7 +47,7 @@ def _world(rng: np.random.Generator, events: int, seed: int, kind: str, told: di
     log = synthetic_log(
         events,
         n_users=max(2, int(events * _USERS.get(kind, rng.uniform(0.02, 0.3)))),
-        n_items=max(50, int(events * rng.uniform(0.01, 0.1))),
+        n_items=max(50, int(events * _ITEMS.get(kind, rng.uniform(0.01, 0.1)))),
         taste_strength=float(rng.uniform(0.5, 0.95)),
         seed=seed,
         **told,

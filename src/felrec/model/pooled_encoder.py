@@ -1,4 +1,4 @@
-"""The encoder of FELRec-S: close to the identity before training, so that the mean of a history already says much."""
+"""The encoder of FELRec-S: before training the mean of a history, which already says much."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from felrec.model.dropout import Masks
 
 
 class PooledEncoder(nn.Module):
-    """Pre-norm blocks whose outputs begin as zero, then a mean with learned weights.
+    """A mean of the cached vectors whose weights a Transformer chooses, by all of them and where they stand.
 
-    A weight depends on the vector, on its position counted from the newest, and on the kind of the sequence.
+    What is averaged are the vectors themselves. Were it the Transformer's output, one direction that all share would soon
+    drown the differences between them.
     """
 
     def __init__(self, width: int, layers: int, heads: int, feed_forward: int, history_length: int) -> None:
@@ -23,7 +24,7 @@ class PooledEncoder(nn.Module):
         self.blocks = nn.ModuleList(PreNormBlock(width, heads, feed_forward) for _ in range(layers))
         self.attend = nn.Linear(width, 1, bias=False)
         self.recency = nn.Parameter(torch.zeros(2, history_length))
-        self.output = nn.Linear(width, width)
+        self.output = nn.Linear(width, width, bias=False)
         for start_as_zero in (self.attend, self.output):
             for parameter in start_as_zero.parameters():
                 nn.init.zeros_(parameter)
@@ -37,7 +38,7 @@ class PooledEncoder(nn.Module):
             x = block(x, attention_mask)
         weight = self.attend(x).squeeze(-1) + self.recency[kind, newest]  # (B, N)
         weight = torch.softmax(weight.masked_fill(~mask, -torch.inf), dim=1)
-        pooled = torch.einsum("bnd,bn->bd", x, weight)
+        pooled = torch.einsum("bnd,bn->bd", vectors, weight)
         encoded: Tensor = pooled + self.output(pooled)
         return encoded
 
