@@ -190,3 +190,9 @@ def test_forgetting_a_user_leaves_what_the_others_did() -> None:
         assert found <= right  # nothing of the user is left; a pair that others made once too may be gone
         assert len(found) > 0.9 * len(right)
     made.observe(others[:50])  # and it goes on
+
+
+def test_training_does_not_make_all_items_alike() -> None:
+    made = trained(EVENTS, steps=150)
+    vectors = made.item_vectors(ITEMS)
+    assert (vectors @ vectors.T).mean() < 0.7

@@ -13,8 +13,8 @@ from felrec.model.dropout import Masks
 class PooledEncoder(nn.Module):
     """A mean of the cached vectors whose weights a Transformer chooses, by all of them and where they stand.
 
-    What is averaged are the vectors themselves. Were it the Transformer's output, one direction that all share would soon
-    drown the differences between them.
+    What is averaged are the vectors themselves. Were it the Transformer's output, one direction that all share would
+    soon drown the differences between them.
     """
 
     def __init__(self, width: int, layers: int, heads: int, feed_forward: int, history_length: int) -> None:

@@ -17,7 +17,7 @@ from felrec.service.replica import Replica
 
 _TOGETHER = 16  # questions; more would make the first wait longer and gain little
 _THREADS = 2  # one prepares while the other computes; more would only wait for the interpreter
-_NICE = 5
+_NICE = 10
 
 
 @dataclass(frozen=True)
