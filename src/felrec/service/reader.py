@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -17,7 +15,6 @@ from felrec.service.replica import Replica
 
 _TOGETHER = 16  # questions; more would make the first wait longer and gain little
 _THREADS = 2  # one prepares while the other computes; more would only wait for the interpreter
-_NICE = 10
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,6 @@ class Reader:
             thread.join()
 
     def _run(self) -> None:
-        _give_way()
         while (first := self._queue.get()) is not None:
             taken = [first, *self._waiting(_TOGETHER - 1)]
             self._answer([asked for asked in taken if asked.future.set_running_or_notify_cancel()])
@@ -89,9 +85,3 @@ class Reader:
             return
         for one, answer in zip(asked, answers, strict=True):
             one.future.set_result(answer)
-
-
-def _give_way() -> None:
-    """Let the writer go first where cores are short: whoever posts waits for it. Only Linux has this for a thread."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
