@@ -25,9 +25,9 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     ("arguments", "says"),
     [
         (["nonsense"], "nonsense"),
-        (["train", "LOG", "--out", "NEW"], "--model"),
+        (["train", "LOG"], "--out"),
         (["train", "LOG", "--modle", "felrec-q"], "--model"),
-        (["train", "LOG", "--model", "nothing", "--out", "NEW"], "choose one of felrec-q"),
+        (["train", "LOG", "--model", "nothing", "--out", "NEW"], "choose one of felrec-s, felrec-q"),
         (["train", "missing.csv", "--model", "popularity", "--out", "NEW"], "missing.csv"),
         (["train", "LOG", "--model", "felrec-q", "--out", "NEW", "--set", "widht=8"], "'widht'"),
         (["train", "LOG", "--model", "felrec-q", "--out", "NEW", "--set", "width"], "key=value"),

@@ -25,7 +25,7 @@ def test_list_names_every_experiment(invoke) -> None:  # type: ignore[no-untyped
     assert [line.split()[0] for line in lines[1:]] == list(EXPERIMENTS)
     assert list(EXPERIMENTS) == [
         *("table-movielens", "table-twitch", "ablation", "over-time"),
-        *("popularity-bias", "zero-shot", "protocols"),
+        *("popularity-bias", "zero-shot", "protocols", "ablation-s", "cold-start"),
     ]
 
 
