@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +77,7 @@ class FELRecS(nn.Module):
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """Scores (B, C) of each user, encoded freshly from their exact history; -inf for an item never observed."""
-        with self._inference():
+        with torch.no_grad():
             scores = self._scores(queries, candidates)
             unseen = torch.from_numpy(self.item_histories.counts(candidates) == 0).to(self.device)
             return scores.masked_fill_(unseen, -torch.inf)
@@ -95,7 +94,7 @@ class FELRecS(nn.Module):
         change |= as_tensors(self.user_histories.foresee(users, items_taken), "user_")
         change |= as_tensors(self.item_histories.foresee(items, users_there), "item_")
         if self.settings.cosine:
-            with self._inference():
+            with torch.no_grad():
                 of_users, of_items = encode(
                     self.encoder, (self._of_users(users, items_taken), self._of_items(items, users_there))
                 )
@@ -131,7 +130,7 @@ class FELRecS(nn.Module):
                 change |= as_tensors(tallies.without(items, remains.taken), prefix)
         if self.settings.cosine:
             others = Histories(length).recent(items, newest)
-            with self._inference():
+            with torch.no_grad():
                 (encoded,) = encode(self.encoder, (Sequences(self.user_cache, *others, USER_SEQUENCE),))
                 vectors = self._item_vectors(items, encoded)
             gone = torch.from_numpy(remains.left == 0)
@@ -173,7 +172,8 @@ class FELRecS(nn.Module):
         """Softmax of what would have been served just before each event, then take the batch in."""
         block = step.events
         chosen = np.arange(len(block)) if step.trained is None else np.flatnonzero(step.trained)
-        catalogue = np.flatnonzero(self.item_histories.state()["count"]).astype(np.int32)
+        every = np.arange(self.item_histories.owners, dtype=np.int32)
+        catalogue = every[self.item_histories.counts(every) > 0]
         known = np.flatnonzero(np.isin(block.items[chosen], catalogue))
         chosen = chosen[known][: max(2, _CELLS // max(1, len(catalogue)))]
         loss = self._nothing()
@@ -365,11 +365,6 @@ class FELRecS(nn.Module):
         if self.settings.seeded:
             encoded = encoded + self.seed_share * seeds(items, self.settings.width, 1).to(self.device)
         return _direction(encoded)
-
-    @contextmanager
-    def _inference(self) -> Iterator[None]:
-        with torch.no_grad():
-            yield
 
 
 @dataclass(frozen=True)
