@@ -24,6 +24,8 @@ from felrec.store.sqlite import SqliteStore
 PAPER: dict[str, Any] = {}  # the defaults are the paper's sizes
 SMALL: dict[str, Any] = {"width": 64, "history_length": 32, "layers": 1, "heads": 4, "feed_forward": 128}
 QUICK: dict[str, Any] = {"width": 16, "history_length": 8, "layers": 1, "heads": 2, "feed_forward": 16}
+OF_USERS = ("user_", "own_")  # how the tables with a row for each user begin; the others have one for each item
+OF_THE_LOG = ("trend_events", "log_domain")  # tables of one row
 NEWEST = 1_700_000_000.0  # time of the newest event of the made-up past
 
 
@@ -44,11 +46,11 @@ class World:
         return f"item-{row}"
 
 
-def make_run(folder: Path, settings: dict[str, Any]) -> Path:
+def make_run(folder: Path, settings: dict[str, Any], model: str = "felrec-q") -> Path:
     """Train a run of these sizes for a moment."""
     if not folder.exists():
         log = synthetic_log(1_500, n_users=60, n_items=80, seed=0).log
-        runs.train(split_log(log), "felrec-q", folder, {**settings, "epochs": 1, "batch_size": 512})
+        runs.train(split_log(log), model, folder, {**settings, "epochs": 1, "batch_size": 512})
     return folder
 
 
@@ -89,7 +91,10 @@ def made_up(model: FittedModel, world: World) -> tuple[dict[str, np.typing.NDArr
     random = np.random.default_rng(0)
     state = {}
     for name, tensor in model.recommender.state().items():
-        owners, others = (world.users, world.items) if name.startswith("user") else (world.items, world.users)
+        if name in OF_THE_LOG:
+            state[name] = tensor.numpy()
+            continue
+        owners, others = (world.users, world.items) if name.startswith(OF_USERS) else (world.items, world.users)
         state[name] = _table(name, tensor.numpy(), owners, others, world.history, random)
     pairs = np.empty(world.users * world.history, dtype=PAIR)
     pairs["user"] = np.repeat(np.arange(world.users), world.history)
@@ -113,4 +118,7 @@ def _table(
         ring = np.full((owners, *like.shape[1:]), -1, dtype=like.dtype)
         ring[:, :history] = random.integers(others, size=ring[:, :history].shape)
         return ring
+    if name.endswith("_other"):  # tallies, of users and of items, hold items
+        items = others if name.startswith(OF_USERS) else owners
+        return random.integers(items, size=(owners, *like.shape[1:]), dtype=like.dtype)
     return np.full((owners, *like.shape[1:]), history, dtype=like.dtype)
