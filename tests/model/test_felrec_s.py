@@ -180,7 +180,7 @@ def test_forgetting_a_user_leaves_what_the_others_did() -> None:
     for name in ("user_ring", "user_count", "own_other"):
         assert not (after[name][7] > 0).any()
     for item in range(45):
-        rows, mask = made.item_histories.recent(np.array([item]))
+        rows, mask = made.counts.items.recent(np.array([item]))
         assert rows[mask].tolist() == others.users[others.items == item][-8:].tolist()
     assert torch.equal(made.item_cache.read(gone), seeds(gone, 16, 1))
     assert not (after["trend_mass"][gone] > 0).any()

@@ -15,10 +15,10 @@ from felrec.data.events import Rows
 from felrec.data.histories import Histories
 from felrec.data.pairs import spread
 from felrec.data.tallies import Tallies
+from felrec.model.counts import NEAR_WINDOW, Counts
 from felrec.model.horizons import Floats
 from felrec.recommender import Queries
 
-NEAR_WINDOW = 10  # newest items of a user that count together with the next one, and that lead to others
 NEXT_WINDOW = 2  # newest items from which the items that came right after them are looked up
 _OWN, _REACHED = 9, 7
 FEATURES = _OWN + 2 * _REACHED
@@ -55,17 +55,6 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What evidence is read from; a tally that is None is left out."""
-
-    own: Tallies | None  # of users: the items they had
-    near: Tallies | None  # of items: what the same users took soon before or after
-    next: Tallies | None  # of items: what the same users took right after
-    users: Histories
-    items: Histories
-
-
-@dataclass(frozen=True)
 class _Own:
     """What each user had, one entry per user and item, or several: their latest is what counts."""
 
@@ -76,22 +65,22 @@ class _Own:
     minutes: Floats  # since
 
 
-def gather(queries: Queries, memory: Memory, among: Catalogue) -> Evidence:
+def gather(queries: Queries, counts: Counts, among: Catalogue) -> Evidence:
     """All pairs for which there is evidence."""
     width = len(among.candidates)
-    had = _own_items(queries, memory.own, memory.users)
+    had = _own_items(queries, counts.own, counts.users)
     own_column = among.columns[np.minimum(had.item, len(among.columns) - 1)]
     own_at = np.flatnonzero(own_column >= 0)
     own_key = had.query[own_at] * width + own_column[own_at]
-    near = _Reached.of(queries, memory.near, NEAR_WINDOW, memory, among)
-    after = _Reached.of(queries, memory.next, NEXT_WINDOW, memory, among)
+    near = _Reached.of(queries, counts.near, NEAR_WINDOW, counts, among)
+    after = _Reached.of(queries, counts.next, NEXT_WINDOW, counts, among)
     is_pair = np.zeros(len(queries) * width, dtype=bool)
     is_pair[own_key] = is_pair[near.key] = is_pair[after.key] = True
     pairs = np.flatnonzero(is_pair)
     number = np.empty(len(is_pair), dtype=np.int32)
     number[pairs] = np.arange(len(pairs), dtype=np.int32)
     query, column = np.divmod(pairs, max(1, width))
-    taken = (memory.users.counts(queries.users) + queries.pending.stops - queries.pending.starts).astype(np.float32)
+    taken = (counts.users.counts(queries.users) + queries.pending.stops - queries.pending.starts).astype(np.float32)
     of_own = _own_features(had, own_at, number[own_key], query, taken)
     events = among.events[column]
     of_reached = [reached.features(number[reached.key], query, events) for reached in (near, after)]
@@ -159,11 +148,11 @@ class _Reached:
     newest_events: Floats  # (B,) of each user's newest item
 
     @classmethod
-    def of(cls, queries: Queries, tallies: Tallies | None, window: int, memory: Memory, among: Catalogue) -> _Reached:
+    def of(cls, queries: Queries, tallies: Tallies | None, window: int, counts: Counts, among: Catalogue) -> _Reached:
         nothing = np.zeros(0, dtype=np.float32)
         if tallies is None:
             return cls(np.zeros(0, np.int64), nothing, nothing, nothing, np.ones(len(queries), np.float32))
-        rows, mask = memory.users.recent(queries.users, queries.pending)
+        rows, mask = counts.users.recent(queries.users, queries.pending)
         rows, mask = rows[:, : -window - 1 : -1], mask[:, : -window - 1 : -1]  # the newest first
         query, place = np.nonzero(mask)
         mine = rows[query, place]
@@ -171,8 +160,8 @@ class _Reached:
         columns = among.columns[tally["other"]].ravel()
         found = np.flatnonzero(columns >= 0)
         of_mine = found // tallies.size
-        events = memory.items.counts(mine).astype(np.float32) + 1
-        newest = memory.items.counts(np.maximum(rows[:, 0], 0)).astype(np.float32) + 1
+        events = counts.items.counts(mine).astype(np.float32) + 1
+        newest = counts.items.counts(np.maximum(rows[:, 0], 0)).astype(np.float32) + 1
         return cls(
             query[of_mine] * len(among.candidates) + columns[found],
             tally["count"].ravel()[found],

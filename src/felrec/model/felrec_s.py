@@ -8,8 +8,6 @@ event.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,13 +19,13 @@ from felrec.config import FELRecSSettings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows
 from felrec.data.histories import Histories, Pending
-from felrec.data.tallies import Tallies
 from felrec.model.cache import Cache, products
-from felrec.model.domain import FEATURES, Domain
+from felrec.model.counts import Counts
+from felrec.model.domain import FEATURES
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.evidence import FEATURES as PAIR_FEATURES
-from felrec.model.evidence import NEAR_WINDOW, Catalogue, Memory, gather
-from felrec.model.horizons import HALF_LIVES, Floats, Horizons
+from felrec.model.evidence import Catalogue, gather
+from felrec.model.horizons import HALF_LIVES, Floats
 from felrec.model.pooled_encoder import PooledEncoder
 from felrec.model.seeds import SeededCache, seeds
 from felrec.model.sequences import Sequences, encode
@@ -36,7 +34,6 @@ from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as
 _ITEM_FEATURES = 3 + len(HALF_LIVES)  # count, decayed counts, the horizon of the moment, age
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # whom the user of an item is told from
-_OWN_FADE, _NEAR_FADE = 0.99, 0.9995  # of a tally, with each meeting of its owner
 _ENOUGH_ITEMS = 20  # below, there is nothing to choose from
 _SOFT = 1e-3  # added to the squared length of a vector: a short one points nowhere in particular
 _BACKGROUND = 1e-6  # share of all events that an item without any is taken to have
@@ -65,11 +62,7 @@ class FELRecS(nn.Module):
         self.to(self.device)
         blank = SeededCache if s.seeded else _Unseeded
         self.user_cache, self.item_cache = blank(s.width, 0, self.device), blank(s.width, 1, self.device)
-        self.user_histories, self.item_histories = Histories(s.history_length), Histories(s.history_length)
-        self.own = Tallies(s.own_items, _OWN_FADE, marks=("nth", "minute")) if s.own_items else None
-        self.near = Tallies(s.near_items, _NEAR_FADE) if s.near_items else None
-        self.next = Tallies(s.next_items, _NEAR_FADE) if s.next_items else None
-        self.horizons, self.domain = Horizons(), Domain()
+        self.counts = Counts(s)
         self._recent_users = np.zeros(0, dtype=np.int32)
         self._offer: _Offer | None = None
 
@@ -79,7 +72,7 @@ class FELRecS(nn.Module):
         """Scores (B, C) of each user, encoded freshly from their exact history; -inf for an item never observed."""
         with torch.no_grad():
             scores = self._scores(queries, candidates)
-            unseen = torch.from_numpy(self.item_histories.counts(candidates) == 0).to(self.device)
+            unseen = torch.from_numpy(self.counts.items.counts(candidates) == 0).to(self.device)
             return scores.masked_fill_(unseen, -torch.inf)
 
     def observe(self, block: Events) -> None:
@@ -90,9 +83,7 @@ class FELRecS(nn.Module):
         """The rows of all whom the block touches, as they will be."""
         users, items_taken = Pending.of_owners(block.users, block.items)
         items, users_there = Pending.of_owners(block.items, block.users)
-        change = self._counts_after(block)
-        change |= as_tensors(self.user_histories.foresee(users, items_taken), "user_")
-        change |= as_tensors(self.item_histories.foresee(items, users_there), "item_")
+        change = as_tensors(self.counts.foresee(block))
         if self.settings.cosine:
             with torch.no_grad():
                 of_users, of_items = encode(
@@ -107,29 +98,15 @@ class FELRecS(nn.Module):
         if self.settings.cosine:
             self.user_cache.write(*change["user_cache"])
             self.item_cache.write(*change["item_cache"])
-        for prefix, part in self._tables():
-            part.accept(as_arrays(change, prefix))
+        self.counts.accept(as_arrays(change))
         self._offer = None
 
     def forget(self, user: int, remains: Remains) -> Change:
-        """Nothing in place of the user; of their items, what is left without them. The means of the log stay.
-
-        Which items the user took together is not known any more, so the most that they may have added is taken away.
-        """
+        """Nothing in place of the user; of their items, what is left without them."""
         users, items, length = np.array([user], dtype=np.int32), remains.items, self.settings.history_length
-        newest = remains.newest(length)
-        nothing = self.user_histories.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
-        change = as_tensors(nothing, "user_")
-        change |= as_tensors(self.item_histories.rewrite(items, newest, remains.left), "item_")
-        change |= as_tensors(self.horizons.forget(items, remains.taken, remains.left), "trend_")
-        change |= {f"log_{name}": (users * 0, torch.from_numpy(means)) for name, means in self.domain.state().items()}
-        if self.own:
-            change |= as_tensors(self.own.blank(users), "own_")
-        for prefix, tallies in (("near_", self.near), ("next_", self.next)):
-            if tallies:
-                change |= as_tensors(tallies.without(items, remains.taken), prefix)
+        change = as_tensors(self.counts.forget(user, remains))
         if self.settings.cosine:
-            others = Histories(length).recent(items, newest)
+            others = Histories(length).recent(items, remains.newest(length))
             with torch.no_grad():
                 (encoded,) = encode(self.encoder, (Sequences(self.user_cache, *others, USER_SEQUENCE),))
                 vectors = self._item_vectors(items, encoded)
@@ -172,8 +149,8 @@ class FELRecS(nn.Module):
         """Softmax of what would have been served just before each event, then take the batch in."""
         block = step.events
         chosen = np.arange(len(block)) if step.trained is None else np.flatnonzero(step.trained)
-        every = np.arange(self.item_histories.owners, dtype=np.int32)
-        catalogue = every[self.item_histories.counts(every) > 0]
+        every = np.arange(self.counts.items.owners, dtype=np.int32)
+        catalogue = every[self.counts.items.counts(every) > 0]
         known = np.flatnonzero(np.isin(block.items[chosen], catalogue))
         chosen = chosen[known][: max(2, _CELLS // max(1, len(catalogue)))]
         loss = self._nothing()
@@ -217,18 +194,15 @@ class FELRecS(nn.Module):
         """Forget all events."""
         for cache in (self.user_cache, self.item_cache):
             cache.clear()
-        for _, part in self._tables():
-            part.clear()
+        self.counts.clear()
         self._recent_users = np.zeros(0, dtype=np.int32)
         self._offer = None
 
     def state(self) -> Tensors:
         """Vectors, histories and counts."""
-        state = {}
+        state = {name: torch.from_numpy(values) for name, values in self.counts.state().items()}
         if self.settings.cosine:
-            state = {"user_cache": self.user_cache.snapshot(), "item_cache": self.item_cache.snapshot()}
-        for prefix, part in self._tables():
-            state |= {prefix + name: torch.from_numpy(values) for name, values in part.state().items()}
+            state |= {"user_cache": self.user_cache.snapshot(), "item_cache": self.item_cache.snapshot()}
         return state
 
     def load_state(self, state: Tensors) -> None:
@@ -236,9 +210,7 @@ class FELRecS(nn.Module):
         if self.settings.cosine:
             self.user_cache.restore(state["user_cache"])
             self.item_cache.restore(state["item_cache"])
-        for prefix, part in self._tables():
-            named = {key.removeprefix(prefix): state[key].numpy() for key in state if key.startswith(prefix)}
-            part.load_state(named)
+        self.counts.load_state({key: table.numpy() for key, table in state.items() if not key.endswith("_cache")})
         self._offer = None
 
     def weights(self) -> Tensors:
@@ -254,19 +226,6 @@ class FELRecS(nn.Module):
         """Independent of the number of users and items."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def _tables(self) -> Iterator[tuple[str, Histories | Tallies | Horizons | Domain]]:
-        """The parts of the state that are counted, and how their names begin."""
-        yield "user_", self.user_histories
-        yield "item_", self.item_histories
-        yield "trend_", self.horizons
-        yield "log_", self.domain
-        if self.own:
-            yield "own_", self.own
-        if self.near:
-            yield "near_", self.near
-        if self.next:
-            yield "next_", self.next
-
     # The parts of a score
 
     def _scores(self, queries: Queries, candidates: Rows) -> Tensor:
@@ -274,8 +233,7 @@ class FELRecS(nn.Module):
         items, popularity = offer.features, offer.popularity
         match = self._match(queries, candidates, items[:, 0])
         scores: Tensor = match + popularity
-        memory = Memory(self.own, self.near, self.next, self.user_histories, self.item_histories)
-        found = gather(queries, memory, offer.among)
+        found = gather(queries, self.counts, offer.among)
         query, column = torch.from_numpy(found.query), torch.from_numpy(found.column)
         told = torch.from_numpy(found.features).to(self.device)
         beside = torch.stack([items[column, 0], popularity.detach()[column], match.detach()[query, column]], dim=1)
@@ -287,7 +245,7 @@ class FELRecS(nn.Module):
         learning, kept = torch.is_grad_enabled(), self._offer
         if not learning and kept is not None and np.array_equal(kept.among.candidates, candidates):
             return kept
-        among = Catalogue.of(candidates, self.item_histories)
+        among = Catalogue.of(candidates, self.counts.items)
         items = torch.from_numpy(self._item_features(candidates, among.events)).to(self.device)
         popularity = self.popularity(_beside(items, self._domain())).squeeze(1) + items[:, :-1] @ self.trend
         offer = _Offer(among, items, popularity)
@@ -308,58 +266,21 @@ class FELRecS(nn.Module):
 
     def _item_features(self, items: Rows, events: Floats) -> Floats:
         """What popularity is read from (C, _ITEM_FEATURES): all that more is better of, then the age."""
-        counts = self.horizons.counts(items)
-        trusted = self.horizons.shares(counts) @ self.domain.horizon_weights
+        counts = self.counts.horizons.counts(items)
+        trusted = self.counts.horizons.shares(counts) @ self.counts.domain.horizon_weights
         present = np.log(trusted / _BACKGROUND + 1) / 2 if self.settings.adaptive else np.zeros_like(trusted)
-        age = np.log1p(self.horizons.ages(items)) / 5
+        age = np.log1p(self.counts.horizons.ages(items)) / 5
         return np.column_stack([np.log1p(events), np.log1p(10 * counts), present, age]).astype(np.float32)
 
     def _domain(self) -> Tensor:
-        features = self.domain.features if self.settings.domain else np.zeros(FEATURES, dtype=np.float32)
+        features = self.counts.domain.features if self.settings.domain else np.zeros(FEATURES, dtype=np.float32)
         return torch.from_numpy(features).to(self.device)
 
-    def _counts_after(self, block: Events) -> Change:
-        """Everything that is counted, once the block is taken in."""
-        before = Pending.within_block(block.users, block.items)
-        rows, mask = self.user_histories.recent(block.users, before)
-        taken = self.user_histories.counts(block.users) + before.stops - before.starts
-        minute = (block.times // 60).astype(np.int32)
-        change = as_tensors(self.horizons.foresee(block.items), "trend_")
-        told = self._told(block, rows, mask, taken)
-        change |= as_tensors(self.domain.foresee(told, self.horizons.counts(block.items), self.horizons), "log_")
-        if self.own:
-            of_users = self.own.foresee(block.users, block.items, nth=taken.astype(np.int32), minute=minute)
-            change |= as_tensors(of_users, "own_")
-        if self.near:
-            event, place = np.nonzero(mask[:, -NEAR_WINDOW:])
-            earlier, later = rows[:, -NEAR_WINDOW:][event, place], block.items[event]
-            other = earlier != later  # a pair of an item with itself has one direction
-            owners = np.concatenate([earlier, later[other]])
-            change |= as_tensors(self.near.foresee(owners, np.concatenate([later, earlier[other]])), "near_")
-        if self.next:
-            again = np.flatnonzero(mask[:, -1])
-            change |= as_tensors(self.next.foresee(rows[again, -1], block.items[again]), "next_")
-        return change
-
-    def _told(self, block: Events, rows: Rows, mask: np.typing.NDArray[np.bool_], taken: Rows) -> Floats:
-        """What each event says of the log (B, FEATURES - 1)."""
-        again = ((rows == block.items[:, None]) & mask).any(axis=1)
-        if self.own:  # it remembers more
-            again |= (self.own.of(block.users)["other"] == block.items[:, None]).any(axis=1)
-        known = self.item_histories.counts(block.items) > 0
-        returns = taken > 0
-        follows = np.zeros(len(block), dtype=bool)
-        if self.near:
-            follows = (self.near.of(np.maximum(rows[:, -1], 0))["other"] == block.items[:, None]).any(axis=1) & returns
-        catalogue = np.full(len(block), math.log1p(self.horizons.items) / 10)
-        told = [again, known, returns, np.log1p(taken) / 3, follows, catalogue]
-        return np.stack(told, axis=1).astype(np.float32)
-
     def _of_users(self, users: Rows, pending: Pending | None = None) -> Sequences:
-        return Sequences(self.item_cache, *self.user_histories.recent(users, pending), ITEM_SEQUENCE)
+        return Sequences(self.item_cache, *self.counts.users.recent(users, pending), ITEM_SEQUENCE)
 
     def _of_items(self, items: Rows, pending: Pending | None = None) -> Sequences:
-        return Sequences(self.user_cache, *self.item_histories.recent(items, pending), USER_SEQUENCE)
+        return Sequences(self.user_cache, *self.counts.items.recent(items, pending), USER_SEQUENCE)
 
     def _item_vectors(self, items: Rows, encoded: Tensor) -> Tensor:
         if self.settings.seeded:

@@ -1,0 +1,125 @@
+"""All that FELRec-S counts, by row: histories, tallies, horizons, and what the log is like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.config import FELRecSSettings
+from felrec.data.events import Events, RowChange, Rows
+from felrec.data.histories import Histories, Pending
+from felrec.data.tallies import Tallies
+from felrec.model.domain import Domain
+from felrec.model.horizons import Floats, Horizons
+from felrec.recommender import Remains
+
+NEAR_WINDOW = 10  # newest items of a user that count together with the next one, and that lead to others
+_OWN_FADE, _NEAR_FADE = 0.99, 0.9995  # of a tally, with each meeting of its owner
+
+
+class Counts:
+    """Tables of rows that events change and queries read; a tally that is None is left out."""
+
+    def __init__(self, settings: FELRecSSettings) -> None:
+        self.users, self.items = Histories(settings.history_length), Histories(settings.history_length)
+        self.horizons, self.domain = Horizons(), Domain()
+        self.own = Tallies(settings.own_items, _OWN_FADE, marks=("nth", "minute")) if settings.own_items else None
+        self.near = Tallies(settings.near_items, _NEAR_FADE) if settings.near_items else None  # soon before or after
+        self.next = Tallies(settings.next_items, _NEAR_FADE) if settings.next_items else None  # right after
+
+    def foresee(self, block: Events) -> RowChange:
+        """Everything as it will be once the block is taken in."""
+        before = Pending.within_block(block.users, block.items)
+        rows, mask = self.users.recent(block.users, before)
+        taken = self.users.counts(block.users) + before.stops - before.starts
+        told = self._told(block, rows, mask, taken)
+        change = _named("user_", self.users.foresee(*Pending.of_owners(block.users, block.items)))
+        change |= _named("item_", self.items.foresee(*Pending.of_owners(block.items, block.users)))
+        change |= _named("trend_", self.horizons.foresee(block.items))
+        change |= _named("log_", self.domain.foresee(told, self.horizons.counts(block.items), self.horizons))
+        if self.own:
+            minute = (block.times // 60).astype(np.int32)
+            of_users = self.own.foresee(block.users, block.items, nth=taken.astype(np.int32), minute=minute)
+            change |= _named("own_", of_users)
+        if self.near:
+            event, place = np.nonzero(mask[:, -NEAR_WINDOW:])
+            earlier, later = rows[:, -NEAR_WINDOW:][event, place], block.items[event]
+            other = earlier != later  # a pair of an item with itself has one direction
+            owners = np.concatenate([earlier, later[other]])
+            change |= _named("near_", self.near.foresee(owners, np.concatenate([later, earlier[other]])))
+        if self.next:
+            again = np.flatnonzero(mask[:, -1])
+            change |= _named("next_", self.next.foresee(rows[again, -1], block.items[again]))
+        return change
+
+    def forget(self, user: int, remains: Remains) -> RowChange:
+        """Nothing in place of the user; of their items, what is left without them. The means of the log stay.
+
+        Which items the user took together is not known any more, so the most that they may have added is taken away.
+        """
+        users, items = np.array([user], dtype=np.int32), remains.items
+        nothing = self.users.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
+        newest = remains.newest(self.items.length)
+        change = _named("user_", nothing)
+        change |= _named("item_", self.items.rewrite(items, newest, remains.left))
+        change |= _named("trend_", self.horizons.forget(items, remains.taken, remains.left))
+        change |= {f"log_{name}": (users * 0, means) for name, means in self.domain.state().items()}
+        if self.own:
+            change |= _named("own_", self.own.blank(users))
+        for prefix, tallies in (("near_", self.near), ("next_", self.next)):
+            if tallies:
+                change |= _named(prefix, tallies.without(items, remains.taken))
+        return change
+
+    def accept(self, change: RowChange) -> None:
+        """Write what `foresee` or `forget` returned."""
+        for prefix, table in self._tables():
+            table.accept({key.removeprefix(prefix): rows for key, rows in change.items() if key.startswith(prefix)})
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for _, table in self._tables():
+            table.clear()
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """A copy of all tables, by name."""
+        return {prefix + name: values for prefix, table in self._tables() for name, values in table.state().items()}
+
+    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
+        """Put back what `state` returned."""
+        for prefix, table in self._tables():
+            table.load_state({key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)})
+
+    def _tables(self) -> Iterator[tuple[str, Histories | Tallies | Horizons | Domain]]:
+        """The tables, and how their names begin."""
+        yield "user_", self.users
+        yield "item_", self.items
+        yield "trend_", self.horizons
+        yield "log_", self.domain
+        if self.own:
+            yield "own_", self.own
+        if self.near:
+            yield "near_", self.near
+        if self.next:
+            yield "next_", self.next
+
+    def _told(self, block: Events, rows: Rows, mask: NDArray[np.bool_], taken: NDArray[np.int64]) -> Floats:
+        """What each event says of the log, as `Domain` takes it."""
+        again = ((rows == block.items[:, None]) & mask).any(axis=1)
+        if self.own:  # it remembers more
+            again |= (self.own.of(block.users)["other"] == block.items[:, None]).any(axis=1)
+        known = self.items.counts(block.items) > 0
+        returns = taken > 0
+        follows = np.zeros(len(block), dtype=bool)
+        if self.near:
+            follows = (self.near.of(np.maximum(rows[:, -1], 0))["other"] == block.items[:, None]).any(axis=1) & returns
+        catalogue = np.full(len(block), math.log1p(self.horizons.items) / 10)
+        told = [again, known, returns, np.log1p(taken) / 3, follows, catalogue]
+        return np.stack(told, axis=1).astype(np.float32)
+
+
+def _named(prefix: str, change: RowChange) -> RowChange:
+    return {prefix + name: rows for name, rows in change.items()}
