@@ -8,8 +8,6 @@ event.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -21,22 +19,21 @@ from felrec.data.events import Events, Rows
 from felrec.data.histories import Histories, Pending
 from felrec.model.cache import Cache, products
 from felrec.model.counts import Counts
-from felrec.model.domain import FEATURES
+from felrec.model.domain import FEATURES as LOG_FEATURES
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.evidence import FEATURES as PAIR_FEATURES
-from felrec.model.evidence import Catalogue, gather
-from felrec.model.horizons import HALF_LIVES, Floats
+from felrec.model.evidence import gather
+from felrec.model.offer import FEATURES as ITEM_FEATURES
+from felrec.model.offer import Offer
 from felrec.model.pooled_encoder import PooledEncoder
 from felrec.model.seeds import SeededCache, seeds
 from felrec.model.sequences import Sequences, encode
 from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors
 
-_ITEM_FEATURES = 3 + len(HALF_LIVES)  # count, decayed counts, the horizon of the moment, age
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # whom the user of an item is told from
 _ENOUGH_ITEMS = 20  # below, there is nothing to choose from
 _SOFT = 1e-3  # added to the squared length of a vector: a short one points nowhere in particular
-_BACKGROUND = 1e-6  # share of all events that an item without any is taken to have
 
 
 class FELRecS(nn.Module):
@@ -52,9 +49,9 @@ class FELRecS(nn.Module):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.encoder = PooledEncoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length)
-            self.popularity = _network(_ITEM_FEATURES + FEATURES, s.hidden)
-            self.evidence = _network(PAIR_FEATURES + 3 + FEATURES, s.hidden, s.hidden)
-        self.trend = nn.Parameter(torch.full((_ITEM_FEATURES - 1,), 0.15))  # popularity counts before it is learned
+            self.popularity = _network(ITEM_FEATURES + LOG_FEATURES, s.hidden)
+            self.evidence = _network(PAIR_FEATURES + 3 + LOG_FEATURES, s.hidden, s.hidden)
+        self.trend = nn.Parameter(torch.full((ITEM_FEATURES - 1,), 0.15))  # popularity counts before it is learned
         self.log_scale = nn.Parameter(torch.tensor(0.0))  # of the cosine
         self.seed_share = nn.Parameter(torch.tensor(1.0))  # how much of its seed an item keeps
         self.confidence = nn.Parameter(torch.tensor([2.0, 0.0]))
@@ -64,7 +61,7 @@ class FELRecS(nn.Module):
         self.user_cache, self.item_cache = blank(s.width, 0, self.device), blank(s.width, 1, self.device)
         self.counts = Counts(s)
         self._recent_users = np.zeros(0, dtype=np.int32)
-        self._offer: _Offer | None = None
+        self._offer: Offer | None = None
 
     # Scoring and observing
 
@@ -72,7 +69,7 @@ class FELRecS(nn.Module):
         """Scores (B, C) of each user, encoded freshly from their exact history; -inf for an item never observed."""
         with torch.no_grad():
             scores = self._scores(queries, candidates)
-            unseen = torch.from_numpy(self.counts.items.counts(candidates) == 0).to(self.device)
+            unseen = torch.from_numpy(self._offered(candidates).among.events == 0).to(self.device)
             return scores.masked_fill_(unseen, -torch.inf)
 
     def observe(self, block: Events) -> None:
@@ -99,7 +96,11 @@ class FELRecS(nn.Module):
             self.user_cache.write(*change["user_cache"])
             self.item_cache.write(*change["item_cache"])
         self.counts.accept(as_arrays(change))
-        self._offer = None
+        if self._offer is not None and self._offer.moment == self.counts.horizons.moment:
+            with torch.no_grad():
+                self._offer.renew(change["trend_mass"][0], self.counts, self.settings.adaptive, self._popularity)
+        else:
+            self._offer = None
 
     def forget(self, user: int, remains: Remains) -> Change:
         """Nothing in place of the user; of their items, what is left without them."""
@@ -230,7 +231,7 @@ class FELRecS(nn.Module):
 
     def _scores(self, queries: Queries, candidates: Rows) -> Tensor:
         offer, domain = self._offered(candidates), self._domain()
-        items, popularity = offer.features, offer.popularity
+        items, popularity = offer.features.to(self.device), offer.popularity.to(self.device)
         match = self._match(queries, candidates, items[:, 0])
         scores: Tensor = match + popularity
         found = gather(queries, self.counts, offer.among)
@@ -240,18 +241,22 @@ class FELRecS(nn.Module):
         gained = self.evidence(_beside(torch.cat([told, beside], dim=1), domain)).squeeze(1)
         return scores.index_put((query, column), gained, accumulate=True)
 
-    def _offered(self, candidates: Rows) -> _Offer:
-        """What does not depend on who asks. A service asks often between two events, and always for everything."""
+    def _offered(self, candidates: Rows) -> Offer:
         learning, kept = torch.is_grad_enabled(), self._offer
         if not learning and kept is not None and np.array_equal(kept.among.candidates, candidates):
             return kept
-        among = Catalogue.of(candidates, self.counts.items)
-        items = torch.from_numpy(self._item_features(candidates, among.events)).to(self.device)
-        popularity = self.popularity(_beside(items, self._domain())).squeeze(1) + items[:, :-1] @ self.trend
-        offer = _Offer(among, items, popularity)
+        offer = Offer.of(candidates, self.counts, self.settings.adaptive, self._popularity)
         if not learning:
             self._offer = offer
         return offer
+
+    def _popularity(self, items: Tensor) -> Tensor:
+        """How much speaks for items (C,) whoever asks, by their features."""
+        items, domain, (first, *_, last) = items.to(self.device), self._domain(), self.popularity
+        told, of_log = first.weight.split([ITEM_FEATURES, LOG_FEATURES], dim=1)  # what all items share is added once
+        hidden = F.relu(F.linear(items, told, first.bias + of_log @ domain))
+        learned: Tensor = (hidden @ last.weight.T).squeeze(1)
+        return learned + last.bias + items[:, :-1] @ self.trend
 
     def _match(self, queries: Queries, candidates: Rows, log_events: Tensor) -> Tensor:
         """The scaled cosine (B, C), as far as each item is trusted."""
@@ -259,21 +264,13 @@ class FELRecS(nn.Module):
             return torch.zeros(len(queries), len(candidates), device=self.device)
         (encoded,) = encode(self.encoder, (self._of_users(queries.users, queries.pending),))
         users = self.log_scale.exp() * _direction(encoded)
-        items = _kept(self.item_cache.read(candidates))
+        match = products(users, _kept(self.item_cache.read(candidates)))
         if self.settings.gate:
-            items = items * torch.sigmoid(self.confidence[0] + self.confidence[1] * log_events)[:, None]
-        return products(users, items)
-
-    def _item_features(self, items: Rows, events: Floats) -> Floats:
-        """What popularity is read from (C, _ITEM_FEATURES): all that more is better of, then the age."""
-        counts = self.counts.horizons.counts(items)
-        trusted = self.counts.horizons.shares(counts) @ self.counts.domain.horizon_weights
-        present = np.log(trusted / _BACKGROUND + 1) / 2 if self.settings.adaptive else np.zeros_like(trusted)
-        age = np.log1p(self.counts.horizons.ages(items)) / 5
-        return np.column_stack([np.log1p(events), np.log1p(10 * counts), present, age]).astype(np.float32)
+            match = match * torch.sigmoid(self.confidence[0] + self.confidence[1] * log_events)
+        return match
 
     def _domain(self) -> Tensor:
-        features = self.counts.domain.features if self.settings.domain else np.zeros(FEATURES, dtype=np.float32)
+        features = self.counts.domain.features if self.settings.domain else np.zeros(LOG_FEATURES, dtype=np.float32)
         return torch.from_numpy(features).to(self.device)
 
     def _of_users(self, users: Rows, pending: Pending | None = None) -> Sequences:
@@ -286,15 +283,6 @@ class FELRecS(nn.Module):
         if self.settings.seeded:
             encoded = encoded + self.seed_share * seeds(items, self.settings.width, 1).to(self.device)
         return _direction(encoded)
-
-
-@dataclass(frozen=True)
-class _Offer:
-    """Candidates and what makes them popular."""
-
-    among: Catalogue
-    features: Tensor  # (C, _ITEM_FEATURES)
-    popularity: Tensor  # (C,)
 
 
 class _Unseeded(Cache):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from felrec.data.events import RowChange, Rows
 
 HALF_LIVES = np.array([30, 100, 300, 1_000, 3_000, 10_000, 100_000], dtype=np.float32)  # in events of the log
+_PACE = 256  # events after which all counts fade on: a block of `felrec evaluate`; posts to a service are smaller
 _TOTAL = HALF_LIVES / np.log(np.float32(2))  # what all items together weigh, once the log is longer than that
 
 Floats = NDArray[np.float32]
@@ -15,6 +16,9 @@ Floats = NDArray[np.float32]
 
 class Horizons:
     """Decayed counts of each item with all half-lives, kept as of its last event; and when it was first seen.
+
+    They are read as of a *moment* that moves on with every block of events. Where blocks are small, as in a service, it
+    waits for a few, so that in between only the rows of touched items change.
 
     >>> horizons = Horizons()
     >>> horizons.accept(horizons.foresee(np.array([4, 4, 2], dtype=np.int32)))
@@ -28,10 +32,16 @@ class Horizons:
     def clear(self) -> None:
         """Forget everything."""
         self.events = 0  # of the log, so far
+        self.moment = 0  # how many of them have made counts fade
         self.items = 0  # the highest row seen plus one
         self._mass = np.zeros((0, len(HALF_LIVES)), dtype=np.float32)
         self._last = np.zeros(0, dtype=np.int64)
         self._first = np.zeros(0, dtype=np.int64)  # number of its first event, from 1; 0: none yet
+
+    def moment_after(self, events: int) -> int:
+        """The moment once so many more have come; in a young log it keeps up with them."""
+        after = self.events + events
+        return after if after - self.moment >= min(_PACE, self.moment // 16) else self.moment
 
     def foresee(self, items: Rows) -> RowChange:
         """The rows of the items that these events touch, once they are taken in."""
@@ -46,7 +56,7 @@ class Horizons:
             "mass": (touched, mass),
             "last": (touched, np.full(len(touched), after)),
             "first": (touched, first),
-            "events": (whole, np.array([after])),
+            "events": (whole, np.array([[after, self.moment_after(len(items))]])),
         }
 
     def accept(self, change: RowChange) -> None:
@@ -60,7 +70,7 @@ class Horizons:
             self._first = np.concatenate([self._first, np.zeros(more, dtype=np.int64)])
         self.items = max(self.items, needed)
         self._mass[items], self._last[items], self._first[items] = mass, change["last"][1], change["first"][1]
-        self.events = int(np.array(change["events"][1], dtype=np.int64)[0])
+        self.events, self.moment = change["events"][1][0].tolist()
 
     def forget(self, items: Rows, taken: NDArray[np.int64], left: NDArray[np.int64]) -> RowChange:
         """The rows of distinct items once some of their events are taken away: counts shrink as their events do."""
@@ -71,22 +81,22 @@ class Horizons:
             "mass": (items, mass * share[:, None]),
             "last": (items, last * stays),
             "first": (items, first * stays),
-            "events": (np.zeros(1, dtype=np.int32), np.array([self.events])),
+            "events": (np.zeros(1, dtype=np.int32), np.array([[self.events, self.moment]])),
         }
 
     def counts(self, items: Rows) -> Floats:
         """Decayed counts (B, horizons)."""
         mass, last, _ = self._read(items)
-        return mass * _faded(self.events - last)
+        return mass * _faded(np.maximum(self.moment - last, 0))
 
     def ages(self, items: Rows) -> NDArray[np.int64]:
         """Events of the log since the first of each item (B,); 0 for one that never came."""
         _, _, first = self._read(items)
-        return np.where(first > 0, self.events + 1 - first, 0)
+        return np.where(first > 0, np.maximum(self.moment + 1 - first, 1), 0)
 
     def shares(self, counts: Floats) -> Floats:
         """Which part of all decayed events each count is."""
-        parts: Floats = counts / np.clip(_TOTAL, 1, max(1, self.events)).astype(np.float32)
+        parts: Floats = counts / np.clip(_TOTAL, 1, max(1, self.moment)).astype(np.float32)
         return parts
 
     def _read(self, items: Rows) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
@@ -106,7 +116,7 @@ class Horizons:
             "mass": self._mass[rows].copy(),
             "last": self._last[rows].copy(),
             "first": self._first[rows].copy(),
-            "events": np.array([self.events]),
+            "events": np.array([[self.events, self.moment]]),
         }
 
     def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
@@ -114,7 +124,8 @@ class Horizons:
         self._mass = np.array(state["mass"], dtype=np.float32)
         self._last = np.array(state["last"], dtype=np.int64)
         self._first = np.array(state["first"], dtype=np.int64)
-        self.items, self.events = len(self._last), int(np.array(state["events"], dtype=np.int64)[0])
+        self.items = len(self._last)
+        self.events, self.moment = state["events"][0].tolist()
 
 
 def _faded(events: NDArray[np.integer]) -> Floats:

@@ -62,7 +62,8 @@ class SeededCache(Cache):
         """Make room for rows below `rows`; those between are seeds."""
         before = len(self)
         super().grow(rows)
-        self._seed(before, len(self))
+        if len(self) > before:
+            self._seed(before, len(self))
 
     def restore(self, snapshot: Tensor) -> None:
         """Put back what `snapshot` returned; a row of zeros was never written."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
 
 from felrec.errors import Stopped
 from felrec.service.bias import Exposure
@@ -14,7 +14,8 @@ from felrec.service.records import Question, Recommendations
 from felrec.service.replica import Replica
 
 _TOGETHER = 16  # questions; more would make the first wait longer and gain little
-_THREADS = 2  # one prepares while the other computes; more would only wait for the interpreter
+_LEAST = 1, 3  # questions that must wait before a thread takes them, of each thread: the second helps when there are
+# many, and else leaves the interpreter to the writer
 
 
 @dataclass(frozen=True)
@@ -30,47 +31,41 @@ class Reader:
 
     def __init__(self, replica: Replica, exposure: Exposure) -> None:
         self._replica, self._exposure = replica, exposure
-        self._queue: SimpleQueue[Asked | None] = SimpleQueue()  # None: it is time to stop
-        self._open, self._closing = threading.Lock(), False
-        self._threads = [threading.Thread(target=self._run, name="felrec-reader", daemon=True) for _ in range(_THREADS)]
+        self._queue: deque[Asked] = deque()
+        self._changed, self._closing = threading.Condition(), False
+        self._threads = [
+            threading.Thread(target=self._run, args=(least,), name="felrec-reader", daemon=True) for least in _LEAST
+        ]
         for thread in self._threads:
             thread.start()
 
     def ask(self, question: Question) -> Future[Recommendations]:
         """Queue a question. Whoever cancels the future in time saves the work."""
         asked = Asked(question)
-        with self._open:
+        with self._changed:
             if self._closing:
                 raise Stopped("the engine is closing; ask again later")
-            self._queue.put(asked)
+            self._queue.append(asked)
+            self._changed.notify_all()
         return asked.future
 
     def close(self) -> None:
         """Stop after what waits."""
-        with self._open:
+        with self._changed:
             self._closing = True
-            self._queue.put(None)
+            self._changed.notify_all()
         for thread in self._threads:
             thread.join()
 
-    def _run(self) -> None:
-        while (first := self._queue.get()) is not None:
-            taken = [first, *self._waiting(_TOGETHER - 1)]
+    def _run(self, least: int) -> None:
+        while taken := self._take(least):
             self._answer([asked for asked in taken if asked.future.set_running_or_notify_cancel()])
-        self._queue.put(None)  # for the other threads
 
-    def _waiting(self, most: int) -> list[Asked]:
-        taken: list[Asked] = []
-        while len(taken) < most:
-            try:
-                following = self._queue.get_nowait()
-            except Empty:
-                break
-            if following is None:
-                self._queue.put(None)  # for the next round
-                break
-            taken.append(following)
-        return taken
+    def _take(self, least: int) -> list[Asked]:
+        """What waits; nothing when it is time to stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or len(self._queue) >= least)
+            return [self._queue.popleft() for _ in range(min(len(self._queue), _TOGETHER))]
 
     def _answer(self, asked: list[Asked]) -> None:
         try:

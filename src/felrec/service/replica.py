@@ -181,6 +181,9 @@ def _observe(recommender: Recommender, block: Events) -> None:
 
 def merged(changes: Sequence[RowChange]) -> RowChange:
     """Changes one after the other as one: of each row the last value."""
+    changes = [change for change in changes if change]
+    if len(changes) == 1:
+        return changes[0]
     together: RowChange = {}
     for name in dict.fromkeys(name for change in changes for name in change):
         parts = [change[name] for change in changes if name in change]

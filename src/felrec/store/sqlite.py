@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -29,6 +30,7 @@ from felrec.store.schema import APPLICATION, FORMAT, PART, TABLES
 
 Mode = Literal["create", "write", "read"]
 _WAIT = 10_000  # milliseconds to wait for somebody else's write
+_ROWS_AT_ONCE = 64, 8, 1  # of a statement: each one hands the interpreter over, and must wait to get it back
 _FOREIGN = "{name} is no store of felrec, or its head is damaged; give another file, or restore a backup"
 _DAMAGED = "{name} is damaged ({what}); restore a backup, or rebuild it from one with felrec replay"
 
@@ -287,7 +289,12 @@ class SqliteStore:
             upserts += [(n, value, of_row(n, value)) for n, value in zip(numbers, encode_rows(values), strict=True)]
             counters.state[t] = max(counters.state[t], int(rows.max(initial=-1)) + 1)
         upserts.sort()  # in the order of the file: each page is visited once
-        self._connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?, ?)", upserts)
+        for size in _ROWS_AT_ONCE:
+            statement = f"INSERT OR REPLACE INTO state VALUES {', '.join(['(?, ?, ?)'] * size)}"
+            whole = len(upserts) // size * size
+            for start in range(0, whole, size):
+                self._connection.execute(statement, [*chain.from_iterable(upserts[start : start + size])])
+            upserts = upserts[whole:]
 
     def _clean(self) -> None:
         """Move the write-ahead log into the file and empty it, unless somebody still reads what it holds."""
