@@ -67,8 +67,7 @@ class Counts:
         change |= _named("item_", self.items.rewrite(items, newest, remains.left))
         change |= _named("trend_", self.horizons.forget(items, remains.taken, remains.left))
         change |= {
-            f"log_{name}": (np.arange(len(means), dtype=np.int32), means)
-            for name, means in self.domain.state().items()
+            f"log_{name}": (np.arange(len(means), dtype=np.int32), means) for name, means in self.domain.state().items()
         }
         if self.own:
             change |= _named("own_", self.own.blank(users))

@@ -32,7 +32,7 @@ class Domain:
         self._means = np.zeros((2, FEATURES - 1 + len(HALF_LIVES)), dtype=np.float32)  # running, and shown
 
     def foresee(self, told: Floats, popularity: Floats, horizons: Horizons) -> RowChange:
-        """The means after events of features `told` (B, FEATURES - 1) and of items with decayed counts (B, horizons)."""
+        """The means after events with features `told` (B, FEATURES - 1), of items with decayed counts (B, horizons)."""
         share = horizons.shares(popularity + np.float32(_LEAST))
         fresh = np.concatenate([told, np.log(np.minimum(share, 1))], axis=1).mean(axis=0)
         step = 1 - 0.5 ** (len(told) / _HALF_LIFE) if horizons.events else 1.0
