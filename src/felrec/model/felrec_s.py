@@ -252,11 +252,11 @@ class FELRecS(nn.Module):
 
     def _popularity(self, items: Tensor) -> Tensor:
         """How much speaks for items (C,) whoever asks, by their features."""
-        items, domain, (first, *_, last) = items.to(self.device), self._domain(), self.popularity
+        items, first, rest = items.to(self.device), self.popularity[0], self.popularity[1:]
+        assert isinstance(first, nn.Linear)
         told, of_log = first.weight.split([ITEM_FEATURES, LOG_FEATURES], dim=1)  # what all items share is added once
-        hidden = F.relu(F.linear(items, told, first.bias + of_log @ domain))
-        learned: Tensor = (hidden @ last.weight.T).squeeze(1)
-        return learned + last.bias + items[:, :-1] @ self.trend
+        learned: Tensor = rest(F.linear(items, told, first.bias + of_log @ self._domain())).squeeze(1)
+        return learned + items[:, :-1] @ self.trend
 
     def _match(self, queries: Queries, candidates: Rows, log_events: Tensor) -> Tensor:
         """The scaled cosine (B, C), as far as each item is trusted."""
