@@ -76,6 +76,41 @@ def test_horizons_agree_with_counting() -> None:
     assert horizons.ages(asked).tolist() == [0 if first is None else len(items) - first for first in firsts]
 
 
+def test_the_moment_keeps_up_with_blocks_and_waits_for_single_events() -> None:
+    horizons = Horizons()
+    for start in range(0, 8_192, 256):
+        horizons.accept(horizons.foresee(np.arange(256, dtype=np.int32)))
+        assert horizons.moment == horizons.events == start + 256
+    before = horizons.counts(np.array([3, 5]))
+    for event in range(255):
+        horizons.accept(horizons.foresee(np.array([3], dtype=np.int32)))
+        assert (horizons.events, horizons.moment) == (8_193 + event, 8_192)
+    touched, untouched = horizons.counts(np.array([3, 5]))
+    assert (touched > before[0]).all()
+    assert (untouched == before[1]).all()
+    horizons.accept(horizons.foresee(np.array([3], dtype=np.int32)))
+    assert horizons.moment == horizons.events
+    assert (horizons.counts(np.array([5]))[0] < before[1]).all()
+
+
+def test_what_is_kept_between_two_events_is_what_would_be_computed_anew() -> None:
+    made = model()
+    torch.nn.init.normal_(made.popularity[-1].weight)  # before training it says nothing
+    log = synthetic_log(6_000, n_users=200, n_items=3_000, seed=5).log.events
+    replay(made, log[:5_000])
+    every, waited = np.arange(3_000, dtype=np.int32), 0
+    asked = Queries.now(np.array([3, 5, 70_000]), 1e6)
+    made.score(asked, every)
+    for nth in range(5_000, 5_080):
+        made.observe(log[nth : nth + 1])
+        waited += made.counts.horizons.moment < made.counts.horizons.events
+        again = model()
+        again.load_weights(made.weights())
+        again.load_state(made.state())
+        assert torch.equal(made.score(asked, every), again.score(asked, every))
+    assert waited > 50
+
+
 def test_untrained_it_follows_what_is_popular_now() -> None:
     made = model()
     made.observe(Events.of(range(1_000), [0] * 500 + [1] * 400 + [2] * 100, range(1_000)))

@@ -254,7 +254,7 @@ class FELRecS(nn.Module):
         """How much speaks for items (C,) whoever asks, by their features."""
         items, first, rest = items.to(self.device), self.popularity[0], self.popularity[1:]
         assert isinstance(first, nn.Linear)
-        told, of_log = first.weight.split([ITEM_FEATURES, LOG_FEATURES], dim=1)  # what all items share is added once
+        told, of_log = first.weight[:, :ITEM_FEATURES], first.weight[:, ITEM_FEATURES:]  # this is the same for all
         learned: Tensor = rest(F.linear(items, told, first.bias + of_log @ self._domain())).squeeze(1)
         return learned + items[:, :-1] @ self.trend
 
