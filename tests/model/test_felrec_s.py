@@ -95,7 +95,7 @@ def test_the_moment_keeps_up_with_blocks_and_waits_for_single_events() -> None:
 
 def test_what_is_kept_between_two_events_is_what_would_be_computed_anew() -> None:
     made = model()
-    torch.nn.init.normal_(made.popularity[-1].weight)  # before training it says nothing
+    torch.nn.init.normal_(dict(made.named_parameters())["popularity.2.weight"])  # before training it says nothing
     log = synthetic_log(6_000, n_users=200, n_items=3_000, seed=5).log.events
     replay(made, log[:5_000])
     every, waited = np.arange(3_000, dtype=np.int32), 0
