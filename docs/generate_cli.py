@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from felrec.cli import app
 
-COMMANDS = (
-    *("", "datasets", "datasets fetch", "models", "inspect", "train", "evaluate", "compare", "reproduce"),
-    *("recommend", "serve", "import", "replay", "backup", "verify"),
-    *("keys", "keys add", "keys list", "keys remove", "demo"),
-)
 HEAD = """# The command line
 
 Made by `python docs/generate_cli.py` from the commands' own help; change it there.
@@ -27,10 +25,17 @@ def reference() -> str:
     """Write the whole page."""
     os.environ["COLUMNS"] = "100"  # the same page whatever the terminal
     parts = [HEAD]
-    for command in COMMANDS:
-        shown = CliRunner().invoke(app, [*command.split(), "--help"], prog_name="felrec", catch_exceptions=False)
-        parts.append(f"\n## `{' '.join(('felrec', command)).strip()}`\n\n```text\n{shown.stdout.strip()}\n```\n")
+    for command in commands(get_command(app)):
+        shown = CliRunner().invoke(app, [*command, "--help"], prog_name="felrec", catch_exceptions=False)
+        parts.append(f"\n## `{' '.join(('felrec', *command))}`\n\n```text\n{shown.stdout.strip()}\n```\n")
     return "".join(parts)
+
+
+def commands(group: Any, *above: str) -> Iterator[tuple[str, ...]]:
+    """A command and all below it, by name."""
+    yield above
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, *above, name)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from felrec.config import check
 from felrec.data.seen import PAIR, SeenPairs
 from felrec.data.split import Sizes
 from felrec.data.vocabulary import Vocabulary
@@ -47,13 +46,15 @@ def load_weights(folder: Path, *, device: str = "cpu", settings: dict[str, Any] 
         told = json.loads((folder / _MODEL).read_text())
         weights = load_file(folder / _WEIGHTS)
         kind = model_kind(told["model"])
-        chosen = check(kind.settings, {**told["settings"], **(settings or {})})
+        kind.rescored(told["settings"], None)
+    except (OSError, json.JSONDecodeError, KeyError, SafetensorError, ConfigError) as error:
+        raise _unreadable(folder, error) from None
+    chosen = kind.rescored(told["settings"], settings)
+    try:
         recommender = kind.build(chosen, 0, device, Sizes(0, 0, 0, 0))
         recommender.load_weights(weights)
-    except (OSError, json.JSONDecodeError, KeyError, SafetensorError, ConfigError, RuntimeError) as error:
-        raise CheckpointError(
-            f"{folder}: these weights cannot be read ({error}); make them anew or restore them"
-        ) from None
+    except RuntimeError as error:
+        raise _unreadable(folder, error) from None
     nothing = recommender.state()
     return FittedModel(
         name=kind.name,
@@ -66,6 +67,10 @@ def load_weights(folder: Path, *, device: str = "cpu", settings: dict[str, Any] 
         after_validation=nothing,
         settings=told["settings"],
     )
+
+
+def _unreadable(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"{folder}: these weights cannot be read ({error}); make them anew or restore them")
 
 
 def save_weights(folder: Path, model: str, settings: dict[str, Any], weights: Tensors) -> None:

@@ -34,7 +34,7 @@ def pretrain(
 ) -> FittedModel:
     """Train on all logs in turn, with checkpoints in the directory `out`; then write the weights beside them."""
     if not splits:
-        raise ConfigError("pretraining needs at least one log")
+        raise ConfigError("nothing to learn from; name logs, or give --synthetic 8")
     kind = model_kind(MODEL)
     own, training = kind.divide(settings or {})
     first = kind.build(own, training.seed, "cpu", splits[0].sizes)

@@ -34,11 +34,14 @@ class Queries:
     users: Rows  # (B,)
     times: Times  # (B,)
     pending: Pending  # items, ragged (B, …)
+    pending_times: Times | None = None  # of the values of `pending`; just now unless given
 
     @classmethod
     def before_each(cls, block: Events) -> Queries:
         """One query per event of a block, as it stood just before that event. Targets are not in it."""
-        return cls(block.users, block.times, Pending.within_block(block.users, block.items).compacted())
+        places = Pending.within_block(block.users, np.arange(len(block))).compacted()
+        pending = Pending(block.items[places.values], places.starts, places.stops)
+        return cls(block.users, block.times, pending, block.times[places.values])
 
     @classmethod
     def now(cls, users: NDArray[np.integer], time: float) -> Queries:
@@ -49,8 +52,8 @@ class Queries:
     def __len__(self) -> int:
         return len(self.users)
 
-    def __getitem__(self, window: slice) -> Queries:
-        return Queries(self.users[window], self.times[window], self.pending[window])
+    def __getitem__(self, window: slice | NDArray[np.integer]) -> Queries:
+        return Queries(self.users[window], self.times[window], self.pending[window], self.pending_times)
 
 
 class Recommender(Protocol):
@@ -206,6 +209,7 @@ class Remains:
     items: Rows  # (T,) distinct
     taken: Counts  # (T,) events that go
     left: Counts  # (T,) events that stay
+    order: Rows  # (E,) the items of the events that go, oldest first
     newest: Callable[[int], Pending]  # the users of the last n that stay, of each item, oldest first
 
 

@@ -28,6 +28,7 @@ from felrec.config import (
     SASRecSettings,
     Settings,
     TrainingSettings,
+    check,
     divide,
 )
 from felrec.data.split import PARTITIONS, Sizes
@@ -56,6 +57,15 @@ class ModelKind:
     def divide(self, given: dict[str, Any]) -> tuple[Settings, TrainingSettings]:
         """The settings of the model and of its training, from those given and the model's own defaults."""
         return divide({**self.training, **given}, self.settings, self.name)
+
+    def rescored(self, trained: dict[str, Any], given: dict[str, Any] | None) -> Settings:
+        """The settings a model was trained with, but for those of scoring that are given."""
+        for name in given or {}:
+            if name not in self.settings.of_scoring:
+                known = ", ".join(sorted(self.settings.of_scoring))
+                can = f"only these can: {known}" if known else "train it anew, with felrec train"
+                raise ConfigError(f"{self.name}: '{name}' cannot be changed after training; {can}")
+        return check(self.settings, {**trained, **(given or {})})
 
     def describe(self) -> dict[str, Any]:
         """What `felrec models --json` says: partitions, and parameters at the default, the paper's, sizes."""

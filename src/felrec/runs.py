@@ -82,11 +82,7 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
         return load_weights(weights, device=pick_device(device), settings=settings)
     run = RunDirectory.open(Path(path))
     kind = model_kind(run.manifest["model"])
-    for name in settings or {}:
-        if name not in kind.settings.of_scoring:
-            known = ", ".join(sorted(kind.settings.of_scoring)) or "none"
-            raise ConfigError(f"{kind.name}: '{name}' cannot be changed after training; only these can: {known}")
-    chosen = check(kind.settings, {**run.manifest["settings"], **(settings or {})})
+    chosen = kind.rescored(run.manifest["settings"], settings)
     seed, sizes = run.manifest["training"]["seed"], Sizes(**run.manifest["log"]["sizes"])
     recommender = kind.build(chosen, seed, pick_device(device), sizes)
     recommender.load_weights(run.read("best", "weights"))

@@ -131,7 +131,7 @@ def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_pat
     cases = [
         (("import", log, run, "--store", store), "in use by another engine; stop it first"),
         (("verify", tmp_path / "text"), "no store of felrec"),
-        (("verify", tmp_path / "nothing"), "there is no store"),
+        (("verify", tmp_path / "nothing"), "no store here; check the path"),
         (("verify", damaged), "wrong; restore a backup"),
         (("backup", damaged, tmp_path / "copy"), "damaged"),
         (("backup", store, store), "exists; give the backup a new name"),

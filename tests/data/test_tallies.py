@@ -72,3 +72,21 @@ def test_an_unknown_owner_has_nothing(owner: int) -> None:
     tallies = Tallies(3)
     tallies.add(np.array([4]), np.array([1]))
     assert tallies.of(np.array([owner]))["other"].tolist() == [[-1, -1, -1]]
+
+
+def test_marks_stay_with_their_counterpart_when_a_newcomer_takes_a_slot() -> None:
+    tallies = Tallies(2, marks=("nth",))
+    tallies.add(np.array([0, 0]), np.array([9, 8]), nth=np.array([100, 101]))
+    tallies.add(np.array([0, 0, 0]), np.array([9, 5, 6]), nth=np.array([202, 200, 201]))
+    row = tallies.of(np.array([0]))
+    assert dict(zip(row["other"][0].tolist(), row["nth"][0].tolist(), strict=True)) == {5: 200, 6: 201}
+
+
+def test_an_owner_without_meetings_has_a_row_of_its_own() -> None:
+    tallies = Tallies(2)
+    change = tallies.foresee(np.array([3]), np.array([1]), np.array([0, 3, 4], dtype=np.int32))
+    assert change["other"][0].tolist() == [0, 3, 4]
+    assert change["other"][1].tolist() == [[-1, -1], [1, -1], [-1, -1]]
+    tallies.accept(change)
+    again = tallies.foresee(np.array([3]), np.array([1]), np.array([0, 4], dtype=np.int32))
+    assert again["other"][0].tolist() == [3]  # they have one already

@@ -66,6 +66,22 @@ def test_a_restart_and_an_offline_replay_agree_bit_for_bit(name: str, known: Eve
     assert replayed_offline(tmp_path / "s", model()) == live
 
 
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q"])
+def test_a_store_opens_again_whatever_items_never_met(name: str, tmp_path: Path) -> None:
+    """An item that is nobody's second event has met no other one."""
+    engine = open_engine(tmp_path / "s", fitted(name, NOTHING))
+    post(engine, [NewEvent("a", "first of a"), NewEvent("b", "first of b"), NewEvent("b", "second of b")])
+    post(engine, [NewEvent("c", "first of c")])
+    post(engine, [NewEvent("d", "first of d"), NewEvent("d", "second of d")])
+    before, live = answers(engine), state_of(engine)
+    engine.close()
+    again = open_engine(tmp_path / "s", fitted(name, NOTHING))
+    assert state_of(again) == live
+    assert answers(again) == before
+    again.close()
+    assert replayed_offline(tmp_path / "s", fitted(name, NOTHING)) == live
+
+
 def test_a_replay_at_the_start_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
     """JODIE learns from each block; with a width of 5 its gradients are summed otherwise by two threads than by one."""
     known = synthetic_log(2_000, n_users=60, n_items=200, seed=1).log.events

@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise
         context = getattr(error, "ctx", None)
         code = _fail(
-            f"{error.format_message().rstrip('.')}; see {context.command_path if context else 'felrec'} --help"
+            f"{error.format_message().rstrip('.?')}; see {context.command_path if context else 'felrec'} --help"
         )
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -34,7 +34,7 @@ Pairs = Annotated[
 ]
 Epochs = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training part.")]
 TrainingSeed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Of weights, dropout and queues.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted, or begin.")]
 Device = Annotated[str, typer.Option("--device", metavar="D", help="cpu, cuda or auto.")]
 
 

@@ -13,8 +13,8 @@ from felrec.cli.options import Config, Epochs, Pairs, Resume, TrainingSeed, open
 def pretrain(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where weights and checkpoints go.")],
     logs: Annotated[list[Path] | None, typer.Argument(metavar="LOG...", help="Logs to learn from.")] = None,
-    synthetic: Annotated[int, typer.Option("--synthetic", min=0, help="So many made-up logs beside them.")] = 0,
-    events: Annotated[int, typer.Option("--events", min=100, help="Events of each made-up log.")] = 30_000,
+    synthetic: Annotated[int, typer.Option("--synthetic", metavar="N", min=0, help="Made-up logs beside them.")] = 0,
+    events: Annotated[int, typer.Option("--events", metavar="N", min=100, help="Events of each made-up log.")] = 30_000,
     config: Config = None,
     pairs: Pairs = None,
     epochs: Epochs = None,

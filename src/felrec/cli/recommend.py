@@ -20,7 +20,7 @@ def recommend(
     item: Annotated[
         str | None, typer.Option("--item", metavar="I", help="Find users to show this item to, and similar items.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="K", help="How many.")] = 10,
+    k: Annotated[int, typer.Option("-k", metavar="K", min=1, help="How many.")] = 10,
     device: Device = "cpu",
 ) -> None:
     """Recommend items to a user, or an item to users.
@@ -35,6 +35,10 @@ def recommend(
     from felrec import runs
 
     model = runs.load(run, device=device)
+    if not len(model.item_ids):
+        raise ConfigError(
+            f"{run} knows no item yet: train it on a log with felrec train, or give it events with felrec import"
+        )
     if user is not None:
         if model.user_ids.rows([user])[0] < 0:
             typer.echo(f"user {user} has no event yet: these are for someone without a history", err=True)

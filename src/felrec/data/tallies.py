@@ -13,7 +13,7 @@ NOBODY = np.int32(-1)
 
 
 class Tallies:
-    """How often each owner met each counterpart, of which the `size` that count most are kept.
+    """How often each owner met each of at most `size` counterparts; a new one takes the place of the weakest.
 
     A count fades by the factor `fade` with every meeting of its owner, so that what was long ago makes room. `marks`
     are further columns of whole numbers that keep what the latest meeting brought.
@@ -52,13 +52,23 @@ class Tallies:
 
     def add(self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[np.integer]) -> None:
         """Count meetings in time order."""
-        self.accept(self.foresee(owners, others, **marks))
+        self.accept(self.foresee(owners, others, None, **marks))
 
     def foresee(
-        self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[np.integer]
+        self,
+        owners: NDArray[np.integer],
+        others: NDArray[np.integer],
+        also: Rows | None = None,
+        **marks: NDArray[np.integer],
     ) -> RowChange:
-        """The rows of these owners once the meetings are counted."""
-        touched, of_owner, meetings = np.unique(owners, return_inverse=True, return_counts=True)
+        """The rows of these owners once the meetings are counted, and of those in `also` that have none yet.
+
+        Whoever keeps rows elsewhere needs one of every owner, met or not.
+        """
+        newcomers = owners[:0] if also is None else also[also >= self.owners]
+        touched, place = np.unique(np.concatenate([owners, newcomers]), return_inverse=True)
+        of_owner = place[: len(owners)]
+        meetings = np.bincount(of_owner, minlength=len(touched))
         rows = self.of(touched)
         rows["count"] *= (self.fade**meetings).astype(np.float32)[:, None]
         pairs, from_the_end, times = np.unique(
@@ -74,8 +84,9 @@ class Tallies:
         kept = slot >= 0
         new = kept & ~known
         rows["other"][row[new], slot[new]], rows["count"][row[new], slot[new]] = other[new], times[new]
+        stays = kept & (rows["other"][row, slot] == other)  # not driven out by one that came later
         for mark in self.marks:
-            rows[mark][row[kept], slot[kept]] = marks[mark][latest[kept]]
+            rows[mark][row[stays], slot[stays]] = marks[mark][latest[stays]]
         touched = touched.astype(np.int32)
         return {name: (touched, column) for name, column in rows.items()}
 
@@ -83,22 +94,24 @@ class Tallies:
         """Empty rows."""
         return {name: (owners, column) for name, column in self._blank(len(owners)).items()}
 
-    def without(self, owners: Rows, met: NDArray[np.integer]) -> RowChange:
-        """The rows of distinct owners, ascending, without what one may have brought who met each of them so often.
+    def without(self, owners: Rows, met: NDArray[np.integer], others: NDArray[np.integer]) -> RowChange:
+        """The rows of distinct owners, ascending, without the meetings of `met`, which are some of them, and `others`.
 
-        It is not known which of these were meetings of two of them, so the most that is possible is taken away.
+        What has faded since is not known, so each meeting is taken away whole.
 
         >>> tallies = Tallies(3)
         >>> tallies.add(np.array([4, 4, 4]), np.array([7, 8, 8]))
-        >>> change = tallies.without(np.array([4, 7, 8], dtype=np.int32), np.array([1, 1, 1]))
+        >>> change = tallies.without(np.array([4], dtype=np.int32), np.array([4, 4]), np.array([7, 8]))
         >>> change["other"][1][0].tolist(), change["count"][1][0].tolist()
-        ([8, -1, -1], [1.0, 0.0, 0.0])
+        ([-1, 8, -1], [0.0, 1.0, 0.0])
         """
         rows = self.of(owners)
-        place = np.minimum(np.searchsorted(owners, rows["other"]), len(owners) - 1)
-        brought = np.where(owners[place] == rows["other"], met[place] * met[:, None], 0)
-        rows["count"] = np.maximum(rows["count"] - brought.astype(np.float32), 0)
-        gone = rows["count"] == 0
+        pairs, times = np.unique(np.searchsorted(owners, met).astype(np.int64) << 32 | others, return_counts=True)
+        row, other = pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32)
+        found = rows["other"][row] == other[:, None]
+        known, slot = found.any(axis=1), found.argmax(axis=1)
+        rows["count"][row[known], slot[known]] -= times[known]
+        gone = rows["count"] <= 0
         for name, column in self._blank(len(owners)).items():
             rows[name][gone] = column[gone]
         return {name: (owners, column) for name, column in rows.items()}

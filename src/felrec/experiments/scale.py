@@ -93,6 +93,6 @@ def read_scale(pairs: Iterable[str]) -> Scale:
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or key not in Scale.model_fields:
             known = ", ".join(f"{name}=…" for name in Scale.model_fields)
-            raise ConfigError(f"--scale {pair}: write it as key=value, out of {known}")
+            raise ConfigError(f"--scale {pair}: there is no such scale; give one of {known}")
         given[key] = value
     return check(Scale, given)

@@ -36,6 +36,7 @@ class Counts:
         rows, mask = self.users.recent(block.users, before)
         taken = self.users.counts(block.users) + before.stops - before.starts
         told = self._told(block, rows, mask, taken)
+        near, following = _meetings(rows, mask, block.items)
         change = _named("user_", self.users.foresee(*Pending.of_owners(block.users, block.items)))
         change |= _named("item_", self.items.foresee(*Pending.of_owners(block.items, block.users)))
         change |= _named("trend_", self.horizons.foresee(block.items))
@@ -45,21 +46,13 @@ class Counts:
             of_users = self.own.foresee(block.users, block.items, nth=taken.astype(np.int32), minute=minute)
             change |= _named("own_", of_users)
         if self.near:
-            event, place = np.nonzero(mask[:, -NEAR_WINDOW:])
-            earlier, later = rows[:, -NEAR_WINDOW:][event, place], block.items[event]
-            other = earlier != later  # a pair of an item with itself has one direction
-            owners = np.concatenate([earlier, later[other]])
-            change |= _named("near_", self.near.foresee(owners, np.concatenate([later, earlier[other]])))
+            change |= _named("near_", self.near.foresee(*near, also=block.items))
         if self.next:
-            again = np.flatnonzero(mask[:, -1])
-            change |= _named("next_", self.next.foresee(rows[again, -1], block.items[again]))
+            change |= _named("next_", self.next.foresee(*following, also=block.items))
         return change
 
     def forget(self, user: int, remains: Remains) -> RowChange:
-        """Nothing in place of the user; of their items, what is left without them. The means of the log stay.
-
-        Which items the user took together is not known any more, so the most that they may have added is taken away.
-        """
+        """Nothing in place of the user; of their items, what is left without them. The means of the log stay."""
         users, items = np.array([user], dtype=np.int32), remains.items
         nothing = self.users.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
         newest = remains.newest(self.items.length)
@@ -71,9 +64,14 @@ class Counts:
         }
         if self.own:
             change |= _named("own_", self.own.blank(users))
-        for prefix, tallies in (("near_", self.near), ("next_", self.next)):
+        window = Histories(min(NEAR_WINDOW, self.users.length))
+        of_one = np.zeros(len(remains.order), dtype=np.int32)
+        alone = window.recent(of_one, Pending.within_block(of_one, remains.order))
+        for prefix, tallies, meetings in zip(
+            ("near_", "next_"), (self.near, self.next), _meetings(*alone, remains.order), strict=True
+        ):
             if tallies:
-                change |= _named(prefix, tallies.without(items, remains.taken))
+                change |= _named(prefix, tallies.without(items, *meetings))
         return change
 
     def accept(self, change: RowChange) -> None:
@@ -121,6 +119,19 @@ class Counts:
         catalogue = np.full(len(block), math.log1p(self.horizons.items) / 10)
         told = [again, known, returns, np.log1p(taken) / 3, follows, catalogue]
         return np.stack(told, axis=1).astype(np.float32)
+
+
+_Meetings = tuple[NDArray[np.integer], NDArray[np.integer]]  # of items with others, in time order
+
+
+def _meetings(rows: Rows, mask: NDArray[np.bool_], items: Rows) -> tuple[_Meetings, _Meetings]:
+    """Which items met near each other, both ways, and which came right after which, by what users had before."""
+    event, place = np.nonzero(mask[:, -NEAR_WINDOW:])
+    earlier, later = rows[:, -NEAR_WINDOW:][event, place], items[event]
+    other = earlier != later  # a pair of an item with itself has one direction
+    near = np.concatenate([earlier, later[other]]), np.concatenate([later, earlier[other]])
+    again = np.flatnonzero(mask[:, -1])
+    return near, (rows[again, -1], items[again])
 
 
 def _named(prefix: str, change: RowChange) -> RowChange:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import Rows
+from felrec.data.events import Rows, Times
 from felrec.data.histories import Histories
 from felrec.data.pairs import spread
 from felrec.data.tallies import Tallies
@@ -92,21 +92,23 @@ def _own_items(queries: Queries, own: Tallies | None, users: Histories) -> _Own:
     waiting, query = spread(queries.pending.starts, queries.pending.stops)
     lengths = queries.pending.stops - queries.pending.starts
     back = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(waiting))
-    ones, zeros = np.ones(len(waiting), np.float32), np.zeros(len(waiting), np.float32)
-    pending = _Own(query, queries.pending.values[waiting].astype(np.int64), ones, back.astype(np.float32), zeros)
+    ones, since = np.ones(len(waiting), np.float32), np.zeros(len(waiting), np.float32)
+    if queries.pending_times is not None:
+        since = _minutes(queries.times[query], queries.pending_times[waiting] // 60)
+    pending = _Own(query, queries.pending.values[waiting].astype(np.int64), ones, back.astype(np.float32), since)
     if own is None:
         nothing = np.zeros(0, dtype=np.float32)
         return _Own(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing)
     rows = own.of(queries.users)
     asked, slot = np.nonzero(rows["other"] >= 0)
     taken = users.counts(queries.users) + lengths
-    minutes = np.maximum(queries.times[asked] // 60 - rows["minute"][asked, slot], 0)
+    minutes = _minutes(queries.times[asked], rows["minute"][asked, slot])
     stored = _Own(
         asked,
         rows["other"][asked, slot].astype(np.int64),
         rows["count"][asked, slot],
         (taken[asked] - rows["nth"][asked, slot]).astype(np.float32),
-        minutes.astype(np.float32),
+        minutes,
     )
     return _Own(*(np.concatenate(parts) for parts in zip(vars(stored).values(), vars(pending).values(), strict=True)))
 
@@ -157,7 +159,7 @@ class _Reached:
         query, place = np.nonzero(mask)
         mine = rows[query, place]
         tally = tallies.of(mine)
-        columns = among.columns[tally["other"]].ravel()
+        columns = among.columns[np.minimum(tally["other"], len(among.columns) - 1)].ravel()
         found = np.flatnonzero(columns >= 0)
         of_mine = found // tallies.size
         events = counts.items.counts(mine).astype(np.float32) + 1
@@ -195,6 +197,12 @@ class _Reached:
             ],
             axis=1,
         ).astype(np.float32)
+
+
+def _minutes(now: Times, minute: NDArray[np.number]) -> Floats:
+    """Whole minutes since."""
+    minutes: Floats = np.maximum(now // 60 - minute, 0).astype(np.float32)
+    return minutes
 
 
 def _log(similarity: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -156,8 +156,7 @@ class FELRecS(nn.Module):
         chosen = chosen[known][: max(2, _CELLS // max(1, len(catalogue)))]
         loss = self._nothing()
         if len(chosen) and len(catalogue) >= _ENOUGH_ITEMS:
-            asked = Queries.before_each(block)
-            asked = Queries(asked.users[chosen], asked.times[chosen], asked.pending[chosen])
+            asked = Queries.before_each(block)[chosen]
             targets = torch.from_numpy(np.searchsorted(catalogue, block.items[chosen])).to(self.device)
             loss = loss + F.cross_entropy(self._scores(asked, catalogue), targets)
             if self.settings.item_loss and self.settings.cosine:
@@ -246,7 +245,7 @@ class FELRecS(nn.Module):
         if not learning and kept is not None and np.array_equal(kept.among.candidates, candidates):
             return kept
         offer = Offer.of(candidates, self.counts, self.settings.adaptive, self._popularity)
-        if not learning:
+        if not learning and len(candidates) >= self.counts.items.owners:  # of some only, it would hardly be asked again
             self._offer = offer
         return offer
 

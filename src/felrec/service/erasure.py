@@ -33,7 +33,8 @@ def plan_erasure(replica: Replica, user: int) -> Plan:
     np.add.at(taken, which, replica.ledger.events_at(places))
     left = replica.ledger.item_events[items] - taken
     newest = partial(replica.ledger.newest_others, items, user)
-    state, change_model = _without(replica, user, Remains(items, taken, left, newest))
+    order = replica.ledger.items[places]
+    state, change_model = _without(replica, user, Remains(items, taken, left, order, newest))
     gone = items[left == 0]
     blocks, parts = replica.ledger.without(user)
 

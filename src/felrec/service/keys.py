@@ -8,14 +8,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from felrec.errors import ConfigError
+
+_log = logging.getLogger(__name__)
 
 SCOPES = ("read", "write")
 VERSION = 1
@@ -51,7 +55,12 @@ class KeyFile:
         """All keys; none if there is no file yet."""
         stamp = self._stamp_now()
         if stamp != self._stamp:
-            self._keys = self._read() if stamp else []
+            try:
+                self._keys = self._read() if stamp else []
+            except ConfigError as error:
+                if self._stamp is None:
+                    raise
+                _log.warning("%s; the keys read before stay", error)  # nobody is locked out by a slip
             self._stamp = stamp
         return self._keys
 
@@ -98,6 +107,9 @@ class KeyFile:
             return [Key(**{**entry, "scopes": tuple(entry["scopes"])}) for entry in document["keys"]]
         except (ValueError, KeyError, TypeError):
             raise ConfigError(f"{self.path}: not a file of keys; make one with felrec keys add") from None
+        except OSError as error:
+            advice = "run felrec keys as the user of the service"
+            raise ConfigError(f"{self.path}: cannot be read ({error.strerror}); {advice}") from None
 
     def _write(self, keys: list[Key]) -> None:
         """Replace the file in one step, readable by its owner alone."""
@@ -109,6 +121,10 @@ class KeyFile:
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())
+        if self.path.exists():  # whoever serves must still be able to read it
+            owner = self.path.stat()
+            with suppress(PermissionError):
+                os.chown(beside, owner.st_uid, owner.st_gid)
         beside.replace(self.path)
         self._stamp = None
 

@@ -12,7 +12,8 @@ from felrec.service.keys import KeyFile
 def check_access(host: str, keys: KeyFile | None) -> None:
     """Refuse to listen to other machines without keys."""
     if keys is not None and not keys.entries():
-        raise ConfigError(f"{keys.path} has no key yet; make one with felrec keys add --keys {keys.path} --scope write")
+        make = f"felrec keys add --keys {keys.path} --scope read --scope write"
+        raise ConfigError(f"{keys.path} has no key yet; make one with {make}")
     if keys is None and not is_local(host):
         raise ConfigError(
             f"--host {host} can be reached from other machines, so it needs API keys: make one with felrec keys add"

@@ -37,7 +37,8 @@ Announce = Callable[[str], object]
 def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
     """Serve a run from a store, which begins with the state of the run if it is new, until SIGTERM or SIGINT."""
     began = time.monotonic()
-    engine = Engine.open(SqliteStore(store), runs.load(run), limits=LIMITS)
+    model = runs.load(run)  # first: without a model no file must be made
+    engine = Engine.open(SqliteStore(store), model, limits=LIMITS)
     health = engine.health()
     note(
         "loaded",

@@ -44,7 +44,9 @@ class SqliteStore:
         self._unclean = False  # old pages of an erased user may still be in the write-ahead log
         self._counters, self._tables = Counters(), list[Table]()
         if mode != "create" and not path.is_file():
-            raise StoreError(f"{path}: there is no store; make one with felrec serve or felrec import")
+            raise StoreError(
+                f"{path}: there is no store; check the path, or make one with felrec serve or felrec import"
+            )
         if not path.absolute().parent.is_dir():
             raise StoreError(f"{path}: there is no directory {path.parent}; make it, or choose another path")
         self._lease = None if mode == "read" else _take_lease(path)

@@ -54,7 +54,9 @@ class RunDirectory:
         try:
             run.manifest = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):
-            raise CheckpointError(f"{path} holds no run (no {MANIFEST}); make one with felrec train") from None
+            raise CheckpointError(
+                f"{path} holds no run (no {MANIFEST}); make one with felrec train, and name the run before the log"
+            ) from None
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise CheckpointError(f"{path / MANIFEST} cannot be read ({error}); train anew or restore it") from None
         if not isinstance(run.manifest, dict) or "format" not in run.manifest:
