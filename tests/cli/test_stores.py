@@ -119,6 +119,9 @@ def test_without_a_run_the_shipped_weights_take_a_log_in(log: Path, tmp_path: Pa
     assert "1,500 events taken in" in invoke("import", log, "--store", path).stdout
     assert "1,500 events in 6 blocks" in invoke("verify", path, "pretrained").stdout
     assert "0 events taken in, 1,500 were there" in invoke("import", log, "--store", path).stdout
+    new = tmp_path / "replayed.sqlite"  # it began with nothing, so no log is needed
+    assert "1,500 events taken in" in invoke("replay", path, "pretrained", "--out", new).stdout
+    assert states(new, Path("pretrained")) == states(path, Path("pretrained"))
 
 
 def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec) -> None:
@@ -131,10 +134,12 @@ def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_pat
     cases = [
         (("import", log, run, "--store", store), "in use by another engine; stop it first"),
         (("verify", tmp_path / "text"), "no store of felrec"),
-        (("verify", tmp_path / "nothing"), "no store here; check the path"),
+        (("verify", tmp_path / "nothing"), "there is no store; check the path"),
         (("verify", damaged), "wrong; restore a backup"),
         (("backup", damaged, tmp_path / "copy"), "damaged"),
         (("backup", store, store), "exists; give the backup a new name"),
+        (("backup", store, tmp_path / "no" / "copy"), "there is no directory"),
+        (("serve", tmp_path / "no run", "--store", tmp_path / "made for nothing", "--port", "0"), "holds no run"),
         (("replay", store, run, "--out", tmp_path / "new"), "give the log of that run with --log"),
         (("replay", store, run, "--out", store), "exists; give the new store another name"),
     ]
@@ -142,4 +147,5 @@ def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_pat
         done = felrec(*arguments)
         assert (done.returncode, words in done.stderr) == (2, True), (arguments, done.stderr)
         assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "made for nothing").exists()
     engine.close()

@@ -7,11 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from felrec.errors import ConfigError
-from felrec.experiments import EXPERIMENTS, Data, Lab, reproduce
-from felrec.experiments.cold_start import TOP
+from felrec.data.log import InteractionLog
+from felrec.errors import ConfigError, DataError
+from felrec.experiments import EXPERIMENTS, Data, Lab, Scale, reproduce
+from felrec.experiments.cold_start import TOP, cold_start
 from felrec.experiments.parts import LEFT_OUT
 
 from .conftest import MODELS
@@ -176,6 +178,14 @@ def test_parts_of_felrec_s_differ_in_one_setting(made: dict[str, Path]) -> None:
         assert {key for key in whole if rows[name][key] != whole[key]} == set(variant)
     ranks = {row["partitions"]["total"]["rank"] for row in told(made, "ablation-s")["rows"]}
     assert len(ranks) > len(LEFT_OUT) / 2  # most of them show, even on a tiny log
+
+
+def test_cold_start_needs_new_items(lab: Lab) -> None:
+    seconds = range(600)
+    frame = pl.DataFrame({"user": [n % 20 for n in seconds], "item": [n % 7 for n in seconds], "timestamp": seconds})
+    fixed = Data.of("fixed", InteractionLog.from_frame(frame), Scale())
+    with pytest.raises(DataError, match="no event of its test part is of a new item"):
+        cold_start(lab, [fixed], None)
 
 
 def test_cold_start_says_when_new_items_reach_the_top(made: dict[str, Path]) -> None:

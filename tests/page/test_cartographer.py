@@ -69,6 +69,18 @@ def test_a_map_is_made_once_and_anew_when_it_is_outgrown(engine: Engine) -> None
     assert len(finished(cartographer, version=2).users) > len(made.users)
 
 
+def test_a_map_does_not_show_who_was_erased(engine: Engine) -> None:
+    pytest.importorskip("openTSNE")
+    cartographer = Cartographer(engine)
+    made = finished(cartographer)
+    gone = made.users[3].id
+    engine.erase_user(gone)
+    shown = cartographer.latest()
+    assert isinstance(shown, Map)
+    assert [point.id for point in shown.users] == [point.id for point in made.users if point.id != gone]
+    assert cartographer.match(item=shown.items[0].id)[0] == shown.version == made.version + 1
+
+
 def test_without_open_tsne_it_says_what_to_install(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maps, "find_spec", lambda name: None)
     assert Cartographer(engine).latest() == Waiting(maps.NEEDS, working=False)

@@ -12,7 +12,7 @@ import torch
 
 from felrec.data.events import Events
 from felrec.data.synthetic import synthetic_log
-from felrec.errors import ConfigError, StoreFull
+from felrec.errors import ConfigError, Stopped, StoreFull
 from felrec.fitted import FittedModel
 from felrec.service.engine import Engine
 from felrec.service.limits import Limits
@@ -283,3 +283,23 @@ def test_a_store_from_another_process_is_read_while_it_is_written(tmp_path: Path
     assert state_of(copy) == live
     copy.close()
     assert digest(fitted().recommender) != live
+
+
+def test_an_engine_whose_memory_is_behind_says_that_it_is_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(tmp_path / "s", fitted(known=BASE))
+    assert engine.health().ready
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._replica, "accept", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            post(engine, made_up(3))
+    assert not engine.health().ready
+    for write in (lambda: post(engine, made_up(3)), lambda: engine.put_item("item 1", Attributes("One"))):
+        with pytest.raises(Stopped, match="must be restarted"):
+            write()
+    engine.close()
+    again = open_engine(tmp_path / "s", fitted(known=BASE))
+    assert again.health().ready
+    assert again.health().journal == 3
+    again.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import apsw
@@ -181,9 +182,40 @@ def test_while_somebody_reads_the_rest_is_cleaned_later(tmp_path: Path) -> None:
     engine = filled(tmp_path / "s", fitted(), True)
     reader = apsw.Connection(str(tmp_path / "s"))
     reader.execute("BEGIN; SELECT count(*) FROM users").fetchall()
-    engine._store._connection.set_busy_timeout(50)  # type: ignore[attr-defined]
+    begun = time.monotonic()
     assert not engine.erase_user(WHO).cleaned
+    post(engine, made_up(1))
+    assert time.monotonic() - begun < 5  # nobody waits for the reader
     reader.close()
     post(engine, made_up(1))
     assert not any(WHO.encode() in file.read_bytes() for file in tmp_path.glob("s*"))
     engine.close()
+
+
+def test_a_disk_that_fails_after_the_erasure_does_not_undo_it(tmp_path: Path) -> None:
+    engine = filled(tmp_path / "s", fitted(), True)
+    store = engine._store
+    assert isinstance(store, SqliteStore)
+    connection, store._connection = store._connection, Failing(store._connection)  # type: ignore[assignment]
+    assert not engine.erase_user(WHO).cleaned
+    store._connection = connection
+    post(engine, [NewEvent(WHO, "item 1")])  # she comes back
+    engine.close()
+    again = open_engine(tmp_path / "s")
+    assert again.user(WHO).events == 1
+    again.close()
+
+
+class Failing:
+    """A connection whose disk is full just when the log is to be moved."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *bindings: object) -> object:
+        if "wal_checkpoint" in statement:
+            raise apsw.FullError("no room")
+        return self._connection.execute(statement, *bindings)  # type: ignore[arg-type]

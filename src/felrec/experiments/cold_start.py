@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from felrec.data.split import PARTITIONS
+from felrec.errors import DataError
 from felrec.evaluation.plots import COLOURS, GREY, MARKERS, age_label, new_figure, save_figure
 from felrec.experiments.lab import Lab
 from felrec.experiments.markdown import Table, number
@@ -21,6 +23,8 @@ TOP = 0.1  # an average rank better than this is the top tenth of the catalogue
 def cold_start(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
     """Average rank of new items after 0, 1, 2, 4 … events, and events until they are in the top 10 %."""
     log = data[0]
+    if not (log.split.partition(*log.split.bounds("test")) == PARTITIONS.index("new_items")).any():
+        raise DataError(f"{log.name}: no event of its test part is of a new item; choose another log")
     reports = [lab.result(lab.row(name), log).report for name in lab.chosen(USUAL)]
     found = [curve for report in reports for curve in curves(report) if curve["group"] == "I"]
     for curve in found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import repeat
@@ -30,6 +31,7 @@ class Directory:
         self._rows = {name: row for row, name in enumerate(self._ids) if name is not None}
         self._sorted: list[str] = []
         self._tail = list(self._rows)  # not sorted in yet
+        self._sorting = threading.Lock()
 
     def __len__(self) -> int:
         """Number of rows, empty ones included."""
@@ -69,9 +71,9 @@ class Directory:
 
     def starting(self, prefix: str, k: int) -> list[str]:
         """The first k ids that begin so, in alphabetical order."""
-        if len(self._tail) > _TAIL:
-            tail, self._tail = self._tail, []
-            self._sorted = sorted([*self._sorted, *tail])
+        with self._sorting:  # readers share this
+            if len(self._tail) > _TAIL:
+                self._sorted, self._tail = sorted([*self._sorted, *self._tail]), []
         start = bisect_left(self._sorted, prefix)
         found = [name for name in self._sorted[start : start + k] if name.startswith(prefix)]
         return sorted([*found, *(name for name in self._tail if name.startswith(prefix))])[:k]

@@ -270,6 +270,12 @@ class Engine:
                 named_item(self._replica, name) for name in found if not self._replica.catalogue.is_taken_out(name)
             ][:k]
 
+    def known(self, side: Side, ids: Sequence[str]) -> list[str]:
+        """Those of some users or items that there are."""
+        with self._replica.lock.read():
+            directory = self._replica.users if side == "user" else self._replica.items
+            return [name for name, row in zip(ids, directory.rows(ids).tolist(), strict=True) if row >= 0]
+
     def sample_users(self, k: int = 10) -> list[Named]:
         """Some users with a history, spread evenly; the same ones until the store changes."""
         with self._replica.lock.read():
@@ -310,7 +316,7 @@ class Engine:
         replica, commits = self._replica, self._recorder.commits
         events = replica.ledger.item_events
         return Health(
-            ready=True,
+            ready=not self._recorder.broken,
             durable=commits.problem is None,
             problem=commits.problem,
             model=replica.model.name,

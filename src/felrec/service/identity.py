@@ -29,7 +29,7 @@ def weights_digest(weights: Tensors) -> str:
 
 def identity_of(model: FittedModel, *, empty: bool) -> Identity:
     """What a store says of the model it belongs to."""
-    base = EMPTY_BASE if empty else model.fingerprint
+    base = EMPTY_BASE if empty else model.fingerprint or EMPTY_BASE  # weights of no log have seen nothing either
     return Identity(model.name, dict(model.settings), weights_digest(model.recommender.weights()), base)
 
 

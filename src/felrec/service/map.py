@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -74,12 +74,22 @@ class Cartographer:
             if outgrown and not working and self._failure is None:
                 working = self._start()
             if self._map is not None:
-                return self._map
+                return self._without_the_erased(self._map)
             if self._failure is not None:
                 failure, self._failure = self._failure, None  # the next look tries again
                 return Waiting(failure, working=False)
         users, items = (min(POINTS, number) for number in (health.users, health.items))
         return Waiting(WORKING.format(users=users, items=items, seconds=time.monotonic() - self._began), working)
+
+    def _without_the_erased(self, made: Map) -> Map:
+        """A map shows nobody who is not in the store any more."""
+        kept = set(self.engine.known("user", [point.id for point in made.users]))
+        if len(kept) == len(made.users):
+            return made
+        self._map = replace(
+            made, version=made.version + 1, users=tuple(point for point in made.users if point.id in kept)
+        )
+        return self._map
 
     def match(self, *, user: str | None = None, item: str | None = None) -> tuple[int, list[float], list[float]]:
         """The map's version, and the match of each of its users and of its items to one user or one item, now."""

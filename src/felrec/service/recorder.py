@@ -93,6 +93,7 @@ class Recorder:
 
     def put_attributes(self, item: str, attributes: Attributes | None) -> None:
         """Write the attributes of an item; None takes it out."""
+        self._check()
         self._commit(applied=self._applied, attributes={item: to_store(attributes)})
         with self._replica.lock.write():
             self._replica.catalogue.put(item, self._replica.items.row(item), attributes)
@@ -201,6 +202,11 @@ class Recorder:
         except BaseException as error:
             self._broken = f"{type(error).__name__}: {error}"
             raise
+
+    @property
+    def broken(self) -> bool:
+        """Whether memory is behind the disk: only a restart mends that."""
+        return self._broken is not None
 
     def _check(self) -> None:
         if self._broken is not None:

@@ -30,7 +30,8 @@ async def readyz(request: Request) -> Response:
     """Ready: it takes requests. A balancer sends none while it is not."""
     service = service_of(request)
     if service.stopping or not service.engine.health().ready:
-        raise Problem(503, "not ready: the service is stopping", retry_after(5))
+        why = "it is stopping" if service.stopping else "it must be restarted, its log says why"
+        raise Problem(503, f"not ready: {why}", retry_after(5))
     return json_response({"status": "ready"})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ from felrec.store.reading import (
     read_tables,
 )
 from felrec.store.schema import APPLICATION, FORMAT, PART, TABLES
+
+_log = logging.getLogger(__name__)
 
 Mode = Literal["create", "write", "read"]
 _WAIT = 10_000  # milliseconds to wait for somebody else's write
@@ -157,7 +160,9 @@ class SqliteStore:
         """A consistent copy, first under another name so that `path` is whole or not there."""
         if path.exists():
             raise StoreError(f"{path} exists; give the backup a new name")
-        unfinished = path.with_name(f".{path.name}.new")
+        if not path.absolute().parent.is_dir():
+            raise StoreError(f"{path}: there is no directory {path.parent}; make it, or choose another path")
+        unfinished = path.with_name(f".{path.name}.copy")
         unfinished.unlink(missing_ok=True)
         with self._translated():
             copy = apsw.Connection(str(unfinished))
@@ -299,10 +304,19 @@ class SqliteStore:
             upserts = upserts[whole:]
 
     def _clean(self) -> None:
-        """Move the write-ahead log into the file and empty it, unless somebody still reads what it holds."""
-        with self._translated():
+        """Move the write-ahead log into the file and empty it, unless somebody still reads what it holds.
+
+        What was to be written is on disk already, so nothing here may fail: the next write tries again.
+        """
+        self._connection.set_busy_timeout(0)  # a backup may read for long
+        try:
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
-        self._unclean = bool(busy)
+            self._unclean = bool(busy)
+        except apsw.Error as error:
+            _log.warning("%s: older pages are still in its write-ahead log (%s)", self.name, error)
+            self._unclean = True
+        finally:
+            self._connection.set_busy_timeout(_WAIT)
 
     def _value(self, statement: str, *bindings: Any) -> Any:
         return self._connection.execute(statement, bindings).fetchall()[0][0]

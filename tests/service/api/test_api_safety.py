@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from api.running import Open, Opened
+from felrec.errors import ConfigError
 from felrec.service.keys import KeyFile
 from felrec.service.logs import JsonLines
 from felrec.service.schemas import Refusal
@@ -87,6 +88,22 @@ def test_keys_and_scopes(open_service: Open, tmp_path: Path) -> None:
     assert service.get("/v1/stats").headers["www-authenticate"] == "Bearer"
     keys.remove(entry.id)
     assert status("POST", "/v1/interactions", writer, EVENT) == 401
+
+
+def test_a_file_of_keys_that_cannot_be_read_leaves_the_keys_as_they_were(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "keys.json")
+    secret, _ = keys.add(["read"])
+    serving = KeyFile(keys.path)
+    assert serving.scopes_of(secret) == frozenset({"read"})
+    keys.path.write_text("half of it")
+    assert serving.scopes_of(secret) == frozenset({"read"})
+    with pytest.raises(ConfigError, match="not a file of keys"):
+        KeyFile(keys.path).entries()
+    keys.path.unlink()
+    keys.path.mkdir()  # as unreadable as the file of another user is to a service, also for root
+    assert serving.scopes_of(secret) == frozenset({"read"})
+    with pytest.raises(ConfigError, match="as the user of the service"):
+        KeyFile(keys.path).entries()
 
 
 def test_the_file_of_keys_holds_no_key(tmp_path: Path) -> None:
