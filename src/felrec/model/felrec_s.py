@@ -238,7 +238,7 @@ class FELRecS(nn.Module):
         told = torch.from_numpy(found.features).to(self.device)
         beside = torch.stack([items[column, 0], popularity.detach()[column], match.detach()[query, column]], dim=1)
         gained = self.evidence(_beside(torch.cat([told, beside], dim=1), domain)).squeeze(1)
-        return scores.index_put((query, column), gained, accumulate=True)
+        return scores.index_put_((query, column), gained, accumulate=True)
 
     def _offered(self, candidates: Rows) -> Offer:
         learning, kept = torch.is_grad_enabled(), self._offer

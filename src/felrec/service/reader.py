@@ -14,7 +14,7 @@ from felrec.service.records import Question, Recommendations
 from felrec.service.replica import Replica
 
 _TOGETHER = 16  # questions; more would make the first wait longer and gain little
-_LEAST = 1, 3  # questions that must wait before a thread takes them, of each thread: the second helps when there are
+_LEAST = 1, 2  # questions that must wait before a thread takes them, of each thread: the second helps when there are
 # many, and else leaves the interpreter to the writer
 
 
