@@ -60,7 +60,6 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         (["evaluate", "pretrained", "LOG", "--set", "own_items=0"], "cannot be changed after training"),
         (["evaluate", "pretrained", "LOG", "--set", "ownitems=0"], "cannot be changed after training"),
         (["pretrain", "--out", "NEW"], "--synthetic 8"),
-        (["keys", "list", "--keys", "none.json"], "felrec keys add --keys none.json"),
         (["reproduce", "ablation", "--data", "LOG", "--out", "NEW", "--scale", "evens=1"], "no such scale"),
         (["datasets", "fetch", "ml-3", "--to", "NEW"], "ml-100k"),
         (["demo", "--out", "RUN"], "no demo"),

@@ -149,7 +149,7 @@ def test_files_of_others_and_of_the_future_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(error, match=words):
             SqliteStore(tmp_path / name)
-    with pytest.raises(StoreError, match="no store; make one"):
+    with pytest.raises(StoreError, match="no store; check the path"):
         SqliteStore(tmp_path / "missing", "read")
     with pytest.raises(StoreError, match="no directory"):
         SqliteStore(tmp_path / "missing" / "s")

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from felrec.errors import ConfigError
-
 app = typer.Typer(help="Make, list and revoke the keys of a service.", rich_markup_mode=None)
 
 KeysFile = Annotated[Path, typer.Option("--keys", metavar="FILE", help="The file of keys, as felrec serve takes it.")]
@@ -49,7 +47,8 @@ def list_keys(keys: KeysFile = DEFAULT) -> None:
 
     rows = [(key.id, ", ".join(key.scopes), key.created, key.name) for key in KeyFile(keys).entries()]
     if not rows:
-        raise ConfigError(f"{keys}: there is no key yet; make one with felrec keys add --keys {keys} --scope read")
+        typer.echo(f"{keys}: no key yet; make one with felrec keys add --keys {keys} --scope read", err=True)
+        return
     print_table(("id", "may", "made", "name"), rows, left=4)
 
 

@@ -103,7 +103,7 @@ class Tallies:
         >>> tallies.add(np.array([4, 4, 4]), np.array([7, 8, 8]))
         >>> change = tallies.without(np.array([4], dtype=np.int32), np.array([4, 4]), np.array([7, 8]))
         >>> change["other"][1][0].tolist(), change["count"][1][0].tolist()
-        ([-1, 8, -1], [0.0, 1.0, 0.0])
+        ([8, -1, -1], [1.0, 0.0, 0.0])
         """
         rows = self.of(owners)
         pairs, times = np.unique(np.searchsorted(owners, met).astype(np.int64) << 32 | others, return_counts=True)
