@@ -10,13 +10,14 @@ import torch
 
 from felrec.config import FELRecSSettings
 from felrec.data.batches import TimeBatch
-from felrec.data.events import Events, Rows
+from felrec.data.events import Events
 from felrec.data.histories import Pending
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay
 from felrec.model.evidence import Catalogue, gather
 from felrec.model.felrec_s import FELRecS
 from felrec.model.horizons import HALF_LIVES, Horizons
+from felrec.model.offer import Offer
 from felrec.model.seeds import SeededCache, seeds
 from felrec.recommender import Forgetting, Queries, Remains
 
@@ -207,9 +208,9 @@ def test_a_large_catalogue_bounds_what_a_loss_holds(monkeypatch: pytest.MonkeyPa
     asked: list[int] = []
     scores = made._scores
 
-    def counted(queries: Queries, candidates: Rows) -> torch.Tensor:
+    def counted(queries: Queries, offer: Offer) -> torch.Tensor:
         asked.append(len(queries))
-        return scores(queries, candidates)
+        return scores(queries, offer)
 
     monkeypatch.setattr(made, "_scores", counted)
     made.loss(TimeBatch(EVENTS[:100]))

@@ -68,8 +68,9 @@ class FELRecS(nn.Module):
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """Scores (B, C) of each user, encoded freshly from their exact history; -inf for an item never observed."""
         with torch.no_grad():
-            scores = self._scores(queries, candidates)
-            unseen = torch.from_numpy(self._offered(candidates).among.events == 0).to(self.device)
+            offer = self._offered(candidates)
+            scores = self._scores(queries, offer)
+            unseen = torch.from_numpy(offer.among.events == 0).to(self.device)
             return scores.masked_fill_(unseen, -torch.inf)
 
     def observe(self, block: Events) -> None:
@@ -158,7 +159,7 @@ class FELRecS(nn.Module):
         if len(chosen) and len(catalogue) >= _ENOUGH_ITEMS:
             asked = Queries.before_each(block)[chosen]
             targets = torch.from_numpy(np.searchsorted(catalogue, block.items[chosen])).to(self.device)
-            loss = loss + F.cross_entropy(self._scores(asked, catalogue), targets)
+            loss = loss + F.cross_entropy(self._scores(asked, self._offered(catalogue)), targets)
             if self.settings.item_loss and self.settings.cosine:
                 loss = loss + self.settings.item_loss * self._item_loss(block, chosen)
         self.observe(block)
@@ -228,16 +229,15 @@ class FELRecS(nn.Module):
 
     # The parts of a score
 
-    def _scores(self, queries: Queries, candidates: Rows) -> Tensor:
-        offer, domain = self._offered(candidates), self._domain()
+    def _scores(self, queries: Queries, offer: Offer) -> Tensor:
         items, popularity = offer.features.to(self.device), offer.popularity.to(self.device)
-        match = self._match(queries, candidates, items[:, 0])
+        match = self._match(queries, offer.among.candidates, items[:, 0])
         scores: Tensor = match + popularity
         found = gather(queries, self.counts, offer.among)
         query, column = torch.from_numpy(found.query), torch.from_numpy(found.column)
         told = torch.from_numpy(found.features).to(self.device)
         beside = torch.stack([items[column, 0], popularity.detach()[column], match.detach()[query, column]], dim=1)
-        gained = self.evidence(_beside(torch.cat([told, beside], dim=1), domain)).squeeze(1)
+        gained = self.evidence(_beside(torch.cat([told, beside], dim=1), self._domain())).squeeze(1)
         return scores.index_put_((query, column), gained, accumulate=True)
 
     def _offered(self, candidates: Rows) -> Offer:
