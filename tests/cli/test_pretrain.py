@@ -24,3 +24,11 @@ def test_weights_of_several_logs_work_on_another(log: Path, tmp_path: Path, invo
 def test_pretrained_is_a_name_for_the_shipped_weights(log: Path, invoke: Invoke) -> None:
     assert "felrec-s: protocol online, cache reset" in invoke("evaluate", "pretrained", log).stdout
     assert "cache empty" in invoke("evaluate", "pretrained", log, "--cache", "empty").stdout
+
+
+def test_a_seed_is_the_same_however_it_is_given(tmp_path: Path, invoke: Invoke) -> None:
+    made = ["pretrain", "--synthetic", 1, "--events", 400, *SMALL]
+    invoke(*made, "--seed", 3, "--out", tmp_path / "option")
+    invoke(*made, "--set", "seed=3", "--out", tmp_path / "setting")
+    option, setting = ((tmp_path / name / "weights.safetensors").read_bytes() for name in ("option", "setting"))
+    assert option == setting

@@ -38,9 +38,9 @@ def pretrain(
     from felrec.registry import model_kind
 
     settings = settings_of(config, pairs, epochs, seed)
-    model_kind(MODEL).divide(settings)  # a misspelt setting must not wait for logs to be read
+    _, training = model_kind(MODEL).divide(settings)  # a misspelt setting must not wait for logs to be read
     read = [open_log(log, None, None, None, "auto") for log in logs or []]
-    splits = [split_log(log) for log in [*read, *synthetic_worlds(synthetic, events, settings.get("seed", 0))]]
+    splits = [split_log(log) for log in [*read, *synthetic_worlds(synthetic, events, training.seed)]]
     with resumable(), TerminalWatcher().training(MODEL, out) as progress:
         pretrain(splits, out, settings, resume=resume, listeners=(progress,))
     typer.echo(f"the weights are in {out}; try them with: felrec evaluate {out} LOG")
