@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 
 def found(api: httpx.Client, title: str) -> dict[str, object]:
@@ -50,3 +50,15 @@ def test_users_close_to_a_user(page: Page, api: httpx.Client) -> None:
     expect(page.locator("#lab-told")).to_contain_text("After 1 event:")
     expect(page.locator("#notice")).to_be_hidden()
     assert found(api, "Curiosity")["events"] == 1
+
+
+def test_a_suggestion_that_comes_late_does_not_replace_the_choice(page: Page) -> None:
+    waiting: list[Route] = []
+    page.route("**/v1/users?*sample=true*", lambda route: waiting.append(route))
+    page.goto("/#/lab")
+    page.get_by_label("a user").check()
+    with page.expect_response("**/recommendations?*"):
+        waiting.pop().continue_()
+    page.locator("#lab-step").click()
+    expect(page.locator("#notice")).to_contain_text("Choose an item or a user first")
+    expect(page.locator("#lab-anchor input")).to_have_value("")

@@ -49,10 +49,11 @@ function choose(kind) {
 
 /** Something to begin with: the first item of somebody's list. */
 async function suggest() {
+  const asked = field; // somebody may choose another kind of anchor meanwhile
   const { users } = await get("v1/users", { sample: true, limit: 1 });
   if (!users.length) return;
   const { items } = await get(`v1/users/${part(users[0].id)}/recommendations`, { k: 1 });
-  if (!items.length || anchor) return;
+  if (!items.length || anchor || field !== asked) return;
   anchor = { kind: "item", ...items[0] };
   field.show(items[0]);
 }
