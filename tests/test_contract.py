@@ -34,6 +34,7 @@ TINY: dict[str, dict[str, Any]] = {
         "own_items": 16,
         "near_items": 16,
         "next_items": 8,
+        "rates": True,  # the one part that is off unless asked for
     },
     "felrec-q": TINY_FELREC,
     "felrec-p": TINY_FELREC,

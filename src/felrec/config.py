@@ -66,6 +66,7 @@ class FELRecSSettings(Settings):
     gate: bool = Field(True, description="off: the cosine of an item with few events counts as much as any")
     adaptive: bool = Field(True, description="off: no horizon of popularity is trusted for having foretold well")
     domain: bool = Field(True, description="off: the networks do not know what kind of log this is")
+    rates: bool = Field(False, description="on: they know how often evidence came true on it; for pretraining")
     item_loss: float = Field(0.1, ge=0, description="weight of the loss that finds the user of an item, 0 is off")
 
     @model_validator(mode="after")

@@ -21,6 +21,7 @@ from felrec.training.several import Several
 from felrec.training.trainer import Listener, Trainer
 
 MODEL = "felrec-s"
+_DEFAULTS: dict[str, Any] = {"rates": True}  # on the log it was trained on a model need not be told, on others it must
 _VALIDATED = 5_000  # events of each log are enough to tell one epoch from the next
 
 
@@ -36,7 +37,7 @@ def pretrain(
     if not splits:
         raise ConfigError("nothing to learn from; name logs, or give --synthetic 8")
     kind = model_kind(MODEL)
-    own, training = kind.divide(settings or {})
+    own, training = kind.divide(_DEFAULTS | (settings or {}))
     first = kind.build(own, training.seed, "cpu", splits[0].sizes)
     assert isinstance(first, FELRecS)
     models: list[Trainable] = [first, *(first.twin() for _ in splits[1:])]

@@ -14,6 +14,7 @@ from felrec.data.histories import Histories, Pending
 from felrec.data.tallies import Tallies
 from felrec.model.domain import Domain
 from felrec.model.horizons import Floats, Horizons
+from felrec.model.rates import Cells, Rates
 from felrec.recommender import Remains
 
 NEAR_WINDOW = 10  # newest items of a user that count together with the next one, and that lead to others
@@ -21,11 +22,12 @@ _OWN_FADE, _NEAR_FADE = 0.99, 0.9995  # of a tally, with each meeting of its own
 
 
 class Counts:
-    """Tables of rows that events change and queries read; a tally that is None is left out."""
+    """Tables of rows that events change and queries read; one that is None is left out."""
 
     def __init__(self, settings: FELRecSSettings) -> None:
         self.users, self.items = Histories(settings.history_length), Histories(settings.history_length)
         self.horizons, self.domain = Horizons(), Domain()
+        self.rates = Rates() if settings.rates else None
         self.own = Tallies(settings.own_items, _OWN_FADE, marks=("nth", "minute")) if settings.own_items else None
         self.near = Tallies(settings.near_items, _NEAR_FADE) if settings.near_items else None  # soon before or after
         self.next = Tallies(settings.next_items, _NEAR_FADE) if settings.next_items else None  # right after
@@ -51,17 +53,22 @@ class Counts:
             change |= _named("next_", self.next.foresee(*following, also=block.items))
         return change
 
+    def foresee_rates(self, found: Cells, taken: NDArray[np.bool_], events: int) -> RowChange:
+        """The rates as they will be, by what `evidence.come_true` found."""
+        assert self.rates
+        return _named("rate_", self.rates.foresee(found, taken, events))
+
     def forget(self, user: int, remains: Remains) -> RowChange:
-        """Nothing in place of the user; of their items, what is left without them. The means of the log stay."""
+        """Nothing in place of the user; of their items, what is left without them. Means and rates of the log stay."""
         users, items = np.array([user], dtype=np.int32), remains.items
         nothing = self.users.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
         newest = remains.newest(self.items.length)
         change = _named("user_", nothing)
         change |= _named("item_", self.items.rewrite(items, newest, remains.left))
         change |= _named("trend_", self.horizons.forget(items, remains.taken, remains.left))
-        change |= {
-            f"log_{name}": (np.arange(len(means), dtype=np.int32), means) for name, means in self.domain.state().items()
-        }
+        change |= _unchanged("log_", self.domain)
+        if self.rates:
+            change |= _unchanged("rate_", self.rates)
         if self.own:
             change |= _named("own_", self.own.blank(users))
         window = Histories(min(NEAR_WINDOW, self.users.length))
@@ -93,12 +100,14 @@ class Counts:
         for prefix, table in self._tables():
             table.load_state({key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)})
 
-    def _tables(self) -> Iterator[tuple[str, Histories | Tallies | Horizons | Domain]]:
+    def _tables(self) -> Iterator[tuple[str, Histories | Tallies | Horizons | Domain | Rates]]:
         """The tables, and how their names begin."""
         yield "user_", self.users
         yield "item_", self.items
         yield "trend_", self.horizons
         yield "log_", self.domain
+        if self.rates:
+            yield "rate_", self.rates
         if self.own:
             yield "own_", self.own
         if self.near:
@@ -132,6 +141,10 @@ def _meetings(rows: Rows, mask: NDArray[np.bool_], items: Rows) -> tuple[_Meetin
     near = np.concatenate([earlier, later[other]]), np.concatenate([later, earlier[other]])
     again = np.flatnonzero(mask[:, -1])
     return near, (rows[again, -1], items[again])
+
+
+def _unchanged(prefix: str, table: Domain | Rates) -> RowChange:
+    return {prefix + name: (np.arange(len(all_), dtype=np.int32), all_) for name, all_ in table.state().items()}
 
 
 def _named(prefix: str, change: RowChange) -> RowChange:

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import Rows, Times
+from felrec.data.events import Events, RowChange, Rows, Times
 from felrec.data.histories import Histories
 from felrec.data.pairs import spread
 from felrec.data.tallies import Tallies
 from felrec.model.counts import NEAR_WINDOW, Counts
 from felrec.model.horizons import Floats
+from felrec.model.rates import EVERY, KINDS, Cells, cells
 from felrec.recommender import Queries
 
 NEXT_WINDOW = 2  # newest items from which the items that came right after them are looked up
 _OWN, _REACHED = 9, 7
 FEATURES = _OWN + 2 * _REACHED
 _NEVER = np.float32(1e7)  # minutes since something that has not happened
+_AT_ONCE = 1 << 24  # pairs of a query and a candidate that are gone through together
 _FAINT = 1e-3  # similarities below this look the same
 
 Ints = NDArray[np.int64]
@@ -52,6 +54,12 @@ class Evidence:
     query: Ints  # (M,)
     column: Ints  # (M,)
     features: Floats  # (M, FEATURES)
+
+    def cells(self) -> Cells:
+        """Which kind of evidence each pair has, as rates are kept of it."""
+        told = self.features.T
+        times, back, sitting = np.expm1(told[1]), np.expm1(told[2]), told[6]
+        return cells(times, back, sitting, near=told[_OWN], after=told[_OWN + _REACHED + 2])
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,23 @@ def gather(queries: Queries, counts: Counts, among: Catalogue) -> Evidence:
     events = among.events[column]
     of_reached = [reached.features(number[reached.key], query, events) for reached in (near, after)]
     return Evidence(query, column, np.concatenate([of_own, *of_reached], axis=1))
+
+
+def come_true(block: Events, counts: Counts) -> RowChange:
+    """The rates once the block is taken in: for some of its events, what spoke for which items, and which was taken."""
+    looked_at = np.arange(-counts.horizons.events % EVERY, len(block), EVERY)
+    among = Catalogue.of(np.arange(counts.items.owners, dtype=np.int32), counts.items)
+    asked, found, taken = Queries.before_each(block), [], []
+    at_once = max(1, _AT_ONCE // max(1, len(among.candidates)))
+    for start in range(0, len(looked_at), at_once):
+        some = looked_at[start : start + at_once]
+        pairs = gather(asked[some], counts, among)
+        found.append(pairs.cells())
+        taken.append(pairs.column == block.items[some][pairs.query])
+    nothing = np.zeros((0, KINDS), dtype=np.int64), np.zeros(0, dtype=bool)
+    return counts.foresee_rates(
+        np.concatenate([nothing[0], *found]), np.concatenate([nothing[1], *taken]), len(looked_at)
+    )
 
 
 def _own_items(queries: Queries, own: Tallies | None, users: Histories) -> _Own:

@@ -22,10 +22,11 @@ from felrec.model.counts import Counts
 from felrec.model.domain import FEATURES as LOG_FEATURES
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.evidence import FEATURES as PAIR_FEATURES
-from felrec.model.evidence import gather
+from felrec.model.evidence import come_true, gather
 from felrec.model.offer import FEATURES as ITEM_FEATURES
 from felrec.model.offer import Offer
 from felrec.model.pooled_encoder import PooledEncoder
+from felrec.model.rates import KINDS
 from felrec.model.seeds import SeededCache, seeds
 from felrec.model.sequences import Sequences, encode
 from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors
@@ -50,7 +51,8 @@ class FELRecS(nn.Module):
             torch.manual_seed(seed)
             self.encoder = PooledEncoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length)
             self.popularity = _network(ITEM_FEATURES + LOG_FEATURES, s.hidden)
-            self.evidence = _network(PAIR_FEATURES + 3 + LOG_FEATURES, s.hidden, s.hidden)
+            of_pair = PAIR_FEATURES + (KINDS if s.rates else 0) + 3
+            self.evidence = _network(of_pair + LOG_FEATURES, s.hidden, s.hidden)
         self.trend = nn.Parameter(torch.full((ITEM_FEATURES - 1,), 0.15))  # popularity counts before it is learned
         self.log_scale = nn.Parameter(torch.tensor(0.0))  # of the cosine
         self.seed_share = nn.Parameter(torch.tensor(1.0))  # how much of its seed an item keeps
@@ -82,6 +84,8 @@ class FELRecS(nn.Module):
         users, items_taken = Pending.of_owners(block.users, block.items)
         items, users_there = Pending.of_owners(block.items, block.users)
         change = as_tensors(self.counts.foresee(block))
+        if self.counts.rates:
+            change |= as_tensors(come_true(block, self.counts))
         if self.settings.cosine:
             with torch.no_grad():
                 of_users, of_items = encode(
@@ -235,9 +239,11 @@ class FELRecS(nn.Module):
         scores: Tensor = match + popularity
         found = gather(queries, self.counts, offer.among)
         query, column = torch.from_numpy(found.query), torch.from_numpy(found.column)
-        told = torch.from_numpy(found.features).to(self.device)
+        told = [torch.from_numpy(found.features).to(self.device)]
+        if self.counts.rates:
+            told.append(torch.from_numpy(self.counts.rates.features(found.cells())).to(self.device))
         beside = torch.stack([items[column, 0], popularity.detach()[column], match.detach()[query, column]], dim=1)
-        gained = self.evidence(_beside(torch.cat([told, beside], dim=1), self._domain())).squeeze(1)
+        gained = self.evidence(_beside(torch.cat([*told, beside], dim=1), self._domain())).squeeze(1)
         return scores.index_put_((query, column), gained, accumulate=True)
 
     def _offered(self, candidates: Rows) -> Offer:
