@@ -44,14 +44,14 @@ def test_own_items_are_worth_more_where_people_repeat() -> None:
 
 
 def test_pairs_fall_into_cells_by_what_they_are() -> None:
-    count, back = np.array([0, 1, 2, 9, 100.0]), np.array([0, 1, 2, 4, 1e6])
-    none, strong = np.zeros(5), np.array([0, 0, 0.1, 9, 99.0])
+    count, back = np.array([0, 1, 2, 9, 100], np.float32), np.array([0, 1, 2, 4, 1e6], np.float32)
+    none, strong = np.zeros(5, np.float32), np.array([0, 0, 0.1, 9, 99], np.float32)
     found = cells(count, back, none, near=none, after=strong)
     assert (found[:, NEAR] == -1).all()
     assert found[0].tolist() == [-1, -1, -1]
     assert len(set(found[1:, OWN])) == 4
     assert found[2:, 2].max() == CELLS - 1
-    sitting = cells(count, back, np.ones(5), near=none, after=strong)
+    sitting = cells(count, back, none + 1, near=none, after=strong)
     assert (sitting[1:, OWN] != found[1:, OWN]).all()
 
 
