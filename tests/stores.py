@@ -24,7 +24,16 @@ from felrec.store.protocol import Contents
 from felrec.store.sqlite import SqliteStore
 
 BASE = Events.of(np.arange(200) % 20, np.arange(200) * 7 % 31, np.arange(200) * 60.0)
-TINY = {"width": 8, "layers": 1, "heads": 2, "feed_forward": 16, "history_length": 6, "queue_size": 16, "rates": True}
+TINY = {
+    "width": 8,
+    "layers": 1,
+    "heads": 2,
+    "feed_forward": 16,
+    "history_length": 6,
+    "queue_size": 16,
+    "rates": True,
+    "members": 2,
+}
 NOTHING = Events.of([], [], [])
 
 

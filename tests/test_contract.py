@@ -34,7 +34,8 @@ TINY: dict[str, dict[str, Any]] = {
         "own_items": 16,
         "near_items": 16,
         "next_items": 8,
-        "rates": True,  # the one part that is off unless asked for
+        "rates": True,  # this and more members are off unless asked for
+        "members": 2,
     },
     "felrec-q": TINY_FELREC,
     "felrec-p": TINY_FELREC,

@@ -58,6 +58,7 @@ class FELRecSSettings(Settings):
     feed_forward: int = Field(128, ge=1, description="inner size of the feed-forward layers")
     history_length: int = Field(32, ge=1, description="newest counterparts N that are encoded")
     hidden: int = Field(32, ge=1, description="inner size of the networks that read counts")
+    members: int = Field(1, ge=1, description="such networks, which learn apart and are heard together")
     own_items: int = Field(128, ge=0, description="items of a user whose repetition is counted, 0 is off")
     near_items: int = Field(128, ge=0, description="items that are kept as taken together with an item, 0 is off")
     next_items: int = Field(64, ge=0, description="items that are kept as taken right after an item, 0 is off")

@@ -21,7 +21,7 @@ from felrec.training.several import Several
 from felrec.training.trainer import Listener, Trainer
 
 MODEL = "felrec-s"
-_DEFAULTS: dict[str, Any] = {"rates": True}  # on the log it was trained on a model need not be told, on others it must
+_DEFAULTS: dict[str, Any] = {"rates": True, "members": 4}  # what helps on other logs than those it was trained on
 _VALIDATED = 5_000  # events of each log are enough to tell one epoch from the next
 
 

@@ -97,7 +97,8 @@ def test_the_moment_keeps_up_with_blocks_and_waits_for_single_events() -> None:
 
 def test_what_is_kept_between_two_events_is_what_would_be_computed_anew() -> None:
     made = model()
-    torch.nn.init.normal_(dict(made.named_parameters())["popularity.2.weight"])  # before training it says nothing
+    before = dict(made.named_parameters())["popularity.networks.0.2.weight"]
+    torch.nn.init.normal_(before)  # it would say nothing
     log = synthetic_log(6_000, n_users=200, n_items=3_000, seed=5).log.events
     replay(made, log[:5_000])
     every, waited = np.arange(3_000, dtype=np.int32), 0
@@ -191,6 +192,27 @@ def test_every_part_can_be_left_out(off: str) -> None:
     assert not torch.equal(scores, whole)
 
 
+def test_members_learn_apart_and_are_heard_together() -> None:
+    made = trained(EVENTS, steps=10, members=3)
+    asked = Queries.before_each(EVENTS[-20:])
+    together = made.score(asked, ITEMS)
+    alone = []
+    for member in range(3):
+        one = model()
+        own, others = f".networks.{member}.", tuple(f".networks.{n}." for n in range(3) if n != member)
+        weights = {
+            name.replace(own, ".networks.0."): value
+            for name, value in made.weights().items()
+            if not any(other in name for other in others)
+        }
+        one.load_weights(weights)
+        one.load_state(made.state())
+        alone.append(one.score(asked, ITEMS))
+    assert not torch.allclose(alone[0], alone[1], atol=0.01)
+    # Evidence is told what all members expect of an item, so the mean is not exactly that of three lone ones.
+    torch.testing.assert_close(torch.stack(alone).mean(dim=0), together, atol=0.2, rtol=0.05)
+
+
 def test_twins_share_weights_and_nothing_else() -> None:
     made = model()
     twin = made.twin()
@@ -208,7 +230,7 @@ def test_a_large_catalogue_bounds_what_a_loss_holds(monkeypatch: pytest.MonkeyPa
     asked: list[int] = []
     scores = made._scores
 
-    def counted(queries: Queries, offer: Offer) -> torch.Tensor:
+    def counted(queries: Queries, offer: Offer) -> list[torch.Tensor]:
         asked.append(len(queries))
         return scores(queries, offer)
 

@@ -23,6 +23,7 @@ from felrec.model.domain import FEATURES as LOG_FEATURES
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.evidence import FEATURES as PAIR_FEATURES
 from felrec.model.evidence import come_true, gather
+from felrec.model.members import Members
 from felrec.model.offer import FEATURES as ITEM_FEATURES
 from felrec.model.offer import Offer
 from felrec.model.pooled_encoder import PooledEncoder
@@ -50,9 +51,9 @@ class FELRecS(nn.Module):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.encoder = PooledEncoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length)
-            self.popularity = _network(ITEM_FEATURES + LOG_FEATURES, s.hidden)
+            self.popularity = Members(s.members, ITEM_FEATURES + LOG_FEATURES, s.hidden)
             of_pair = PAIR_FEATURES + (KINDS if s.rates else 0) + 3
-            self.evidence = _network(of_pair + LOG_FEATURES, s.hidden, s.hidden)
+            self.evidence = Members(s.members, of_pair + LOG_FEATURES, s.hidden, s.hidden)
         self.trend = nn.Parameter(torch.full((ITEM_FEATURES - 1,), 0.15))  # popularity counts before it is learned
         self.log_scale = nn.Parameter(torch.tensor(0.0))  # of the cosine
         self.seed_share = nn.Parameter(torch.tensor(1.0))  # how much of its seed an item keeps
@@ -71,7 +72,7 @@ class FELRecS(nn.Module):
         """Scores (B, C) of each user, encoded freshly from their exact history; -inf for an item never observed."""
         with torch.no_grad():
             offer = self._offered(candidates)
-            scores = self._scores(queries, offer)
+            (scores,) = self._scores(queries, offer)
             unseen = torch.from_numpy(offer.among.events == 0).to(self.device)
             return scores.masked_fill_(unseen, -torch.inf)
 
@@ -158,12 +159,13 @@ class FELRecS(nn.Module):
         every = np.arange(self.counts.items.owners, dtype=np.int32)
         catalogue = every[self.counts.items.counts(every) > 0]
         known = np.flatnonzero(np.isin(block.items[chosen], catalogue))
-        chosen = chosen[known][: max(2, _CELLS // max(1, len(catalogue)))]
+        chosen = chosen[known][: max(2, _CELLS // max(1, len(catalogue) * self.settings.members))]
         loss = self._nothing()
         if len(chosen) and len(catalogue) >= _ENOUGH_ITEMS:
             asked = Queries.before_each(block)[chosen]
             targets = torch.from_numpy(np.searchsorted(catalogue, block.items[chosen])).to(self.device)
-            loss = loss + F.cross_entropy(self._scores(asked, self._offered(catalogue)), targets)
+            scores = self._scores(asked, self._offered(catalogue))
+            loss = loss + torch.stack([F.cross_entropy(of_one, targets) for of_one in scores]).mean()
             if self.settings.item_loss and self.settings.cosine:
                 loss = loss + self.settings.item_loss * self._item_loss(block, chosen)
         self.observe(block)
@@ -233,18 +235,24 @@ class FELRecS(nn.Module):
 
     # The parts of a score
 
-    def _scores(self, queries: Queries, offer: Offer) -> Tensor:
+    def _scores(self, queries: Queries, offer: Offer) -> list[Tensor]:
+        """Scores (B, C): of each member where they learn, else of all together."""
         items, popularity = offer.features.to(self.device), offer.popularity.to(self.device)
         match = self._match(queries, offer.among.candidates, items[:, 0])
-        scores: Tensor = match + popularity
         found = gather(queries, self.counts, offer.among)
         query, column = torch.from_numpy(found.query), torch.from_numpy(found.column)
         told = [torch.from_numpy(found.features).to(self.device)]
         if self.counts.rates:
             told.append(torch.from_numpy(self.counts.rates.features(found.cells())).to(self.device))
-        beside = torch.stack([items[column, 0], popularity.detach()[column], match.detach()[query, column]], dim=1)
-        gained = self.evidence(_beside(torch.cat([*told, beside], dim=1), self._domain())).squeeze(1)
-        return scores.index_put_((query, column), gained, accumulate=True)
+        expected = popularity.detach().mean(dim=1)[column]
+        beside = torch.stack([items[column, 0], expected, match.detach()[query, column]], dim=1)
+        gained = self.evidence(_beside(torch.cat([*told, beside], dim=1), self._domain()))
+        if not torch.is_grad_enabled():
+            gained = gained.mean(dim=1, keepdim=True)
+        return [
+            (match + for_all).index_put_((query, column), for_some, accumulate=True)
+            for for_all, for_some in zip(popularity.unbind(dim=1), gained.unbind(dim=1), strict=True)
+        ]
 
     def _offered(self, candidates: Rows) -> Offer:
         learning, kept = torch.is_grad_enabled(), self._offer
@@ -256,12 +264,10 @@ class FELRecS(nn.Module):
         return offer
 
     def _popularity(self, items: Tensor) -> Tensor:
-        """How much speaks for items (C,) whoever asks, by their features."""
-        items, first, rest = items.to(self.device), self.popularity[0], self.popularity[1:]
-        assert isinstance(first, nn.Linear)
-        told, of_log = first.weight[:, :ITEM_FEATURES], first.weight[:, ITEM_FEATURES:]  # this is the same for all
-        learned: Tensor = rest(F.linear(items, told, first.bias + of_log @ self._domain())).squeeze(1)
-        return learned + items[:, :-1] @ self.trend
+        """How much speaks for items (C, members or 1) whoever asks, by their features."""
+        items = items.to(self.device)
+        learned: Tensor = self.popularity(items, of_all=self._domain()) + (items[:, :-1] @ self.trend)[:, None]
+        return learned if torch.is_grad_enabled() else learned.mean(dim=1, keepdim=True)
 
     def _match(self, queries: Queries, candidates: Rows, log_events: Tensor) -> Tensor:
         """The scaled cosine (B, C), as far as each item is trusted."""
@@ -295,18 +301,6 @@ class _Unseeded(Cache):
 
     def __init__(self, width: int, side: int, device: torch.device | str) -> None:
         super().__init__(width, device)
-
-
-def _network(inputs: int, *hidden: int) -> nn.Sequential:
-    """A perceptron that says nothing before it is trained."""
-    layers: list[nn.Module] = []
-    for size in hidden:
-        layers += [nn.Linear(inputs, size), nn.ReLU()]
-        inputs = size
-    last = nn.Linear(inputs, 1)
-    nn.init.zeros_(last.weight)
-    nn.init.zeros_(last.bias)
-    return nn.Sequential(*layers, last)
 
 
 def _beside(features: Tensor, domain: Tensor) -> Tensor:

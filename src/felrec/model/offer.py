@@ -23,7 +23,7 @@ FEATURES = 3 + len(HALF_LIVES)  # count, decayed counts, the horizon of the mome
 _BACKGROUND = 1e-6  # share of all events that an item without any is taken to have
 _CHUNK = 1024  # candidates
 
-Popularity = Callable[[Tensor], Tensor]  # of features (M, FEATURES), scores (M,)
+Popularity = Callable[[Tensor], Tensor]  # of features (M, FEATURES), scores (M, members or 1)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Offer:
 
     among: Catalogue
     features: Tensor  # (C, FEATURES)
-    popularity: Tensor  # (C,)
+    popularity: Tensor  # (C, members of a model that learns, or 1)
     moment: int  # of the counts it was made from
 
     @classmethod
@@ -42,7 +42,7 @@ class Offer:
         features = item_features(candidates, counts, adaptive)
         if torch.is_grad_enabled():
             return cls(among, features, popularity(features), counts.horizons.moment)
-        offer = cls(among, features, torch.empty(len(candidates)), counts.horizons.moment)
+        offer = cls(among, features, torch.empty(len(candidates), 1), counts.horizons.moment)
         offer._compute(range(0, len(candidates), _CHUNK), popularity)
         return offer
 
