@@ -98,17 +98,15 @@ def gather(queries: Queries, counts: Counts, among: Catalogue) -> Evidence:
 def come_true(block: Events, counts: Counts) -> RowChange:
     """The rates once the block is taken in: for some of its events, what spoke for which items, and which was taken."""
     looked_at = np.arange(-counts.horizons.events % EVERY, len(block), EVERY)
+    if not len(looked_at):
+        return counts.foresee_rates(np.zeros((0, KINDS), dtype=np.int64), np.zeros(0, dtype=bool), events=0)
     among = Catalogue.of(np.arange(counts.items.owners, dtype=np.int32), counts.items)
-    asked, found, taken = Queries.before_each(block), [], []
-    at_once = max(1, _AT_ONCE // max(1, len(among.candidates)))
-    for start in range(0, len(looked_at), at_once):
-        some = looked_at[start : start + at_once]
-        pairs = gather(asked[some], counts, among)
-        found.append(pairs.cells())
-        taken.append(pairs.column == block.items[some][pairs.query])
-    nothing = np.zeros((0, KINDS), dtype=np.int64), np.zeros(0, dtype=bool)
+    asked, at_once = Queries.before_each(block), max(1, _AT_ONCE // max(1, len(among.candidates)))
+    some = [looked_at[start : start + at_once] for start in range(0, len(looked_at), at_once)]
+    pairs = [gather(asked[events], counts, among) for events in some]
+    taken = [found.column == block.items[events][found.query] for events, found in zip(some, pairs, strict=True)]
     return counts.foresee_rates(
-        np.concatenate([nothing[0], *found]), np.concatenate([nothing[1], *taken]), len(looked_at)
+        np.concatenate([found.cells() for found in pairs]), np.concatenate(taken), events=len(looked_at)
     )
 
 
