@@ -13,7 +13,7 @@ from felrec import comparison, runs
 from felrec.comparison import Unwatched
 from felrec.comparison.rows import Row, evaluate_row, train_row
 from felrec.comparison.stopwatch import read_cost, timed
-from felrec.data.split import split_log
+from felrec.data.split import PARTITIONS, split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import CheckpointError, ConfigError
 
@@ -41,12 +41,29 @@ def test_differences_are_against_the_best_baseline(tmp_path: Path) -> None:
     for metric in ("hr@10", "mrr"):
         means = {report.model: report.metric(metric) for report in result.reports}
         best = max(("popularity", "decayed-popularity"), key=means.__getitem__)
-        found = {d.model: d for d in result.differences if d.metric == metric}
+        found = {d.model: d for d in result.differences if d.metric == metric and d.partition == "total"}
         assert set(found) == set(MODELS) - {best}
         for model, difference in found.items():
             assert difference.baseline == best
             assert difference.interval.difference == pytest.approx(means[model] - means[best])
             assert difference.interval.low <= difference.interval.difference <= difference.interval.high
+
+
+def test_partitions_with_enough_events_are_compared_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("felrec.comparison.comparing.ENOUGH", 20)
+    result = comparison.compare(SPLIT, MODELS, tmp_path, TINY)
+    events = {name: result.reports[0].partitions[name]["events"] for name in PARTITIONS}
+    large = {name for name, n in events.items() if n >= 20}
+    assert large
+    assert large < set(PARTITIONS)
+    assert {d.partition for d in result.differences} == {"total", *large}
+    reports = {report.model: report for report in result.reports}
+    for d in result.differences:
+        theirs = [reports[name].metric(d.metric, d.partition) for name in ("popularity", "decayed-popularity")]
+        ours = reports[d.model].metric(d.metric, d.partition)
+        assert d.interval.difference == pytest.approx(ours - max(theirs))
 
 
 def test_without_a_simple_baseline_there_are_no_differences(tmp_path: Path) -> None:

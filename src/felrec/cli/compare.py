@@ -80,6 +80,8 @@ def print_comparison(result: Comparison) -> None:
     if not result.differences:
         console.print("no model without parameters to compare with; add decayed-popularity to --models for intervals")
     for difference in result.differences:
+        if difference.partition != "total":
+            continue  # they are in the JSON: here they would fill the screen
         gap = difference.interval
         console.print(
             f"{difference.metric} of {difference.model} minus {difference.baseline}: {gap.difference:+.4f}"

@@ -1,6 +1,7 @@
 """Several models on one log, with intervals; and its rows, of which the paper's experiments are made too."""
 
 from felrec.comparison.comparing import (
+    ENOUGH,
     Comparison,
     Difference,
     compare,
@@ -12,6 +13,7 @@ from felrec.comparison.comparing import (
 from felrec.comparison.watch import TrainingWatch, Unwatched, Watcher
 
 __all__ = [
+    "ENOUGH",
     "Comparison",
     "Difference",
     "TrainingWatch",

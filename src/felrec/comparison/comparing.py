@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from felrec.comparison.rows import Row, evaluate_row, train_row
 from felrec.comparison.watch import Unwatched, Watcher
@@ -23,6 +24,7 @@ from felrec.evaluation.report import Report
 from felrec.registry import model_kind
 
 JUDGED_BY = ("hr@10", "mrr")
+ENOUGH = 500  # test events of a partition that are worth a comparison of their own
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,11 @@ class Difference:
     metric: str
     baseline: str
     interval: Interval
+    partition: str = "total"
 
     def to_json(self) -> dict[str, Any]:
         """Return it in plain values."""
-        told = {"model": self.model, "metric": self.metric, "baseline": self.baseline}
+        told = {"model": self.model, "partition": self.partition, "metric": self.metric, "baseline": self.baseline}
         return {**told, **self.interval._asdict(), "verdict": self.interval.verdict}
 
 
@@ -105,19 +108,41 @@ def compare(
 
 
 def differences(reports: Sequence[Report]) -> list[Difference]:
-    """Every model against the best of those without parameters, the simple baselines, metric by metric."""
+    """Every model against the best of those without parameters, the simple baselines, metric by metric.
+
+    Over all events first, then over those of each partition that has enough of them.
+    """
     simple = [report for report in reports if report.parameters == 0]
-    found = []
-    for metric in JUDGED_BY if simple else ():
-        best = max(simple, key=lambda report: report.metric(metric))
-        found += [
-            Difference(
-                report.model, metric, best.model, paired_interval(_per_event(report, metric), _per_event(best, metric))
-            )
-            for report in reports
-            if report is not best
-        ]
-    return found
+    if not simple:
+        return []
+    partition = reports[0].partition
+    parts = [("total", np.ones(len(partition), dtype=bool))]
+    parts += [(name, partition == code) for code, name in enumerate(PARTITIONS)]
+    return [
+        difference
+        for name, events in parts
+        if name == "total" or events.sum() >= ENOUGH
+        for metric in JUDGED_BY
+        for difference in _differences(reports, simple, metric, name, events)
+    ]
+
+
+def _differences(
+    reports: Sequence[Report], simple: Sequence[Report], metric: str, part: str, events: NDArray[np.bool_]
+) -> list[Difference]:
+    of_simple = [_per_event(report, metric)[events] for report in simple]
+    best = int(np.argmax([values.mean() for values in of_simple]))
+    return [
+        Difference(
+            report.model,
+            metric,
+            simple[best].model,
+            paired_interval(_per_event(report, metric)[events], of_simple[best]),
+            part,
+        )
+        for report in reports
+        if report is not simple[best]
+    ]
 
 
 def write(comparison: Comparison, out: Path) -> list[Path]:

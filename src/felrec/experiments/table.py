@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from felrec.comparison import differences
+from felrec.comparison import ENOUGH, Difference, differences
 from felrec.data.split import PARTITIONS
 from felrec.evaluation.plots import COLOURS, SHOWN
 from felrec.experiments.cost import cost_table, costs
@@ -42,7 +41,13 @@ def _table(lab: Lab, data: Data, other: Data | None, paper: Published) -> Outcom
         "costs": found,
         "differences": [gap.to_json() for gap in gaps],
     }
-    tables = [_main_table(results, paper), _difference_table([gap.to_json() for gap in gaps]), cost_table(found)]
+    total, parts = [gap for gap in gaps if gap.partition == "total"], [gap for gap in gaps if gap.partition != "total"]
+    tables = [
+        _main_table(results, paper),
+        _difference_table("total", total),
+        _difference_table(f"by partition of {ENOUGH} events and more", [gap for gap in parts if _is_ours(gap.model)]),
+        cost_table(found),
+    ]
     title = f"All models by partition, on {data.name}"
     plots = {f"hr@10 and rank of each model by partition, on {data.name}": partial(_plot, results, title)}
     return Outcome(title, _notes(results, paper, other), tables, told, plots)
@@ -100,21 +105,26 @@ def _main_table(results: Sequence[Result], paper: Published) -> Table:
     return Table(f"{CELL}; paper's: {PAPER_CELL}", columns, rows)
 
 
-def _difference_table(gaps: Sequence[dict[str, Any]]) -> Table:
+def _is_ours(model: str) -> bool:
+    return model.startswith("felrec-")
+
+
+def _difference_table(over: str, gaps: Sequence[Difference]) -> Table:
     rows = [
         (
-            gap["model"],
-            gap["metric"],
-            gap["baseline"],
-            number(gap["difference"], 4),
-            f"{number(gap['low'], 4)} to {number(gap['high'], 4)}",
-            gap["verdict"],
+            gap.model,
+            gap.partition.replace("_", " "),
+            gap.metric,
+            gap.baseline,
+            number(gap.interval.difference, 4),
+            f"{number(gap.interval.low, 4)} to {number(gap.interval.high, 4)}",
+            gap.interval.verdict,
         )
         for gap in gaps
     ]
-    columns = ("model", "metric", "best model without parameters", "difference", "95 % interval", "verdict")
+    columns = ("model", "events", "metric", "best model without parameters", "difference", "95 % interval", "verdict")
     return Table(
-        "Against the best model without parameters, total, paired bootstrap over events", columns, rows, left=3
+        f"Against the best model without parameters, {over}, paired bootstrap over events", columns, rows, left=4
     )
 
 
