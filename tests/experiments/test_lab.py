@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_trained_on_the_newest_events_and_tested_on_the_who
     assert len(result.report.results.events) == len(log.split.test)
     reproduce("table-movielens", lab, [log], tmp_path / "out")
     text = (tmp_path / "out" / "table-movielens.md").read_text()
-    assert "no epoch of the whole training part fits the budget of felrec-q" in text
+    assert "no epoch with its validation fits the budget of felrec-q" in text
     assert "| 25 % | 600 |" in text
 
 

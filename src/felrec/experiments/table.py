@@ -50,7 +50,7 @@ def _table(lab: Lab, data: Data, other: Data | None, paper: Published) -> Outcom
     ]
     title = f"All models by partition, on {data.name}"
     plots = {f"hr@10 and rank of each model by partition, on {data.name}": partial(_plot, results, title)}
-    return Outcome(title, _notes(results, paper, other), tables, told, plots)
+    return Outcome(title, _notes(results, paper, data, other), tables, told, plots)
 
 
 def _results(lab: Lab, model: str, data: Data, other: Data | None) -> list[Result]:
@@ -63,7 +63,7 @@ def _results(lab: Lab, model: str, data: Data, other: Data | None) -> list[Resul
     return found
 
 
-def _notes(results: Sequence[Result], paper: Published, other: Data | None) -> list[str]:
+def _notes(results: Sequence[Result], paper: Published, data: Data, other: Data | None) -> list[str]:
     first = results[0].report
     seen = "left out of the ranking" if first.exclude_seen else "ranked too"
     notes = [
@@ -74,11 +74,14 @@ def _notes(results: Sequence[Result], paper: Published, other: Data | None) -> l
         " does",
         f"{100 * first.first_events:.1f} % of the test events are an item's first: nobody could have recommended it",
     ]
-    cut = [result.row.name for result in results if result.plan and result.plan.train_events]
+    cut = [result for result in results if result.plan and result.plan.train_events]
     if cut:
+        names, all_ = ", ".join(result.row.name for result in cut), len(data.split.train)
+        newest = any(result.plan and (result.plan.train_events or all_) < all_ for result in cut)
         notes.append(
-            f"no epoch of the whole training part fits the budget of {', '.join(cut)}: trained on the newest events"
-            " only, and tested after the whole log was replayed with the final weights (cache `reset`)"
+            f"no epoch with its validation fits the budget of {names}: fewer events give gradients and few are"
+            f" validated{', of the newest only,' if newest else ''} as the last table says; tested after the whole log"
+            " was replayed with the final weights (cache `reset`)"
         )
     if any(result.row.model in TRANSFERRED for result in results):
         zero = f"weights trained on {other.describe()}" if other else "left out, for want of another log (`--other`)"
