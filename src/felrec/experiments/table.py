@@ -79,9 +79,9 @@ def _notes(results: Sequence[Result], paper: Published, data: Data, other: Data 
         names, all_ = ", ".join(result.row.name for result in cut), len(data.split.train)
         newest = any(result.plan and (result.plan.train_events or all_) < all_ for result in cut)
         notes.append(
-            f"no epoch with its validation fits the budget of {names}: fewer events give gradients and few are"
-            f" validated{', of the newest only,' if newest else ''} as the last table says; tested after the whole log"
-            " was replayed with the final weights (cache `reset`)"
+            f"no epoch with its validation fits the budget of {names}: fewer events give gradients, few are validated"
+            f"{', and only the newest are trained on' if newest else ''} (the last table has the numbers); tested after"
+            " the whole log was replayed with the final weights (cache `reset`)"
         )
     if any(result.row.model in TRANSFERRED for result in results):
         zero = f"weights trained on {other.describe()}" if other else "left out, for want of another log (`--other`)"
