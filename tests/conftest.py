@@ -29,7 +29,7 @@ def real_log(data_dir: Path) -> Callable[[str], InteractionLog]:
     def read(name: str) -> InteractionLog:
         path = data_dir / f"{name}.parquet"
         if not path.is_file():
-            pytest.skip(f"{path} is missing")
+            pytest.skip(f"{path} is missing; set FELREC_DATA to a folder that has it")
         return read_log(path)
 
     return read

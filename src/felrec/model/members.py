@@ -1,7 +1,7 @@
 """Small networks that learn apart and are heard together.
 
-On the log it was trained on one network is enough. On another, networks that learned the same in another order err in
-different directions, and their mean errs less.
+On a log it was not trained on a small network is a matter of luck: the same recipe gave hit rates that differ by a
+fifth. So several learn the same from different beginnings, and their mean is taken.
 """
 
 from __future__ import annotations
