@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
@@ -63,7 +64,39 @@ def test_another_log_is_imported_whole_into_the_store_of_the_run(
     path = tmp_path / "s.sqlite"
     assert "2 events taken in" in invoke("import", other, run, "--store", path, "--empty").stdout
     assert "2 in all" in invoke("import", other, run, "--store", path).stdout
-    assert "1,500 events taken in, 0 were there, 1,500 came late" in invoke("import", log, run, "--store", path).stdout
+    late = ("import", log, run, "--store", path, "--late", "take")
+    assert "1,500 events taken in, 0 were there, 1,500 came late" in invoke(*late).stdout
+
+
+@pytest.mark.parametrize("imported", [True, False], ids=["after an import", "after training alone"])
+def test_of_a_log_that_has_grown_only_the_new_rows_are_imported(
+    imported: bool, tmp_path: Path, run: Path, log: Path, invoke: Invoke
+) -> None:
+    path, grown = tmp_path / "s.sqlite", tmp_path / "grown.csv"
+    if imported:
+        invoke("import", log, run, "--store", path)
+    rows = pl.read_csv(log)
+    newest = rows["timestamp"].max()
+    pl.concat([rows, rows.tail(3).with_columns(timestamp=pl.lit(newest) + 1)]).write_csv(grown)
+    said = "3 events taken in, 1,500" if imported else "153 events taken in, 1,350"
+    assert f"{said} were there, 0 came late; 1,503 in all" in invoke("import", grown, run, "--store", path).stdout
+    assert "0 events taken in, 1,503 were there" in invoke("import", grown, run, "--store", path).stdout
+
+
+def test_a_log_that_overlaps_is_refused_unless_one_says_what_to_do(
+    store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec, invoke: Invoke
+) -> None:
+    overlapping, rows = tmp_path / "overlapping.csv", pl.read_csv(log)
+    newer = rows.tail(2).with_columns(timestamp=pl.lit(rows["timestamp"].max()) + 5)
+    pl.concat([rows.tail(100), newer]).write_csv(overlapping)
+    asked = ("import", overlapping, run, "--store", store)
+    refused = felrec(*asked)
+    assert refused.returncode == 2
+    assert "of the 102 events to take in are older than the newest of the store" in refused.stderr
+    assert "add --late skip" in refused.stderr
+    assert "150 events in 1 blocks" in invoke("verify", store, run).stdout
+    done = invoke(*asked, "--late", "skip").stdout
+    assert "2 events taken in, 0 were there, 0 came late, 100 skipped; 1,502 in all" in done
 
 
 def test_an_interrupted_import_goes_on(tmp_path: Path, run: Path, felrec: Felrec) -> None:
@@ -114,6 +147,28 @@ def test_backup_and_verify(store: Path, run: Path, tmp_path: Path, invoke: Invok
     assert states(tmp_path / "copy.sqlite", run) == states(store, run)
 
 
+@pytest.mark.parametrize("name", ["all.parquet", "all.csv"])
+def test_the_events_of_a_store_can_be_taken_elsewhere(
+    name: str, store: Path, log: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    out = tmp_path / name
+    assert "1,500 events of" in invoke("export", store, out, "--log", log).stdout
+    said, given = (invoke("inspect", file, "--json").stdout for file in (out, log))
+    assert {**json.loads(said), "source": ""} == {**json.loads(given), "source": ""}
+    assert "150 events of" in invoke("export", store, tmp_path / f"journal-{name}", "--journal").stdout
+
+
+def test_erased_users_are_not_exported(store: Path, run: Path, log: Path, tmp_path: Path, invoke: Invoke) -> None:
+    user = str(pl.read_csv(log)["user"][-1])
+    engine = Engine.open(SqliteStore(store), runs.load(run))
+    engine.erase_user(user)
+    engine.close()
+    invoke("export", store, tmp_path / "left.csv", "--log", log)
+    left = pl.read_csv(tmp_path / "left.csv")
+    assert 0 < left.height < 1_500
+    assert user not in left["user"].cast(pl.String).to_list()
+
+
 def test_without_a_run_the_shipped_weights_take_a_log_in(log: Path, tmp_path: Path, invoke: Invoke) -> None:
     path = tmp_path / "elsewhere.sqlite"
     assert "1,500 events taken in" in invoke("import", log, "--store", path).stdout
@@ -142,6 +197,10 @@ def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_pat
         (("serve", tmp_path / "no run", "--store", tmp_path / "made for nothing", "--port", "0"), "holds no run"),
         (("replay", store, run, "--out", tmp_path / "new"), "give the log of that run with --log"),
         (("replay", store, run, "--out", store), "exists; give the new store another name"),
+        (("export", store, tmp_path / "out.csv"), "give the log of that run with --log"),
+        (("export", store, tmp_path / "out.xml", "--journal"), "unknown ending; choose one of .parquet, .csv"),
+        (("export", store, damaged, "--journal"), "exists; give the log another name"),
+        (("export", store, tmp_path / "no" / "out.csv", "--journal"), "there is no directory"),
     ]
     for arguments, words in cases:
         done = felrec(*arguments)

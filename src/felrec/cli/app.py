@@ -16,6 +16,7 @@ from felrec.cli import (
     datasets,
     demo,
     evaluate,
+    export,
     import_log,
     inspect,
     keys,
@@ -50,6 +51,7 @@ app.command("recommend")(recommend.recommend)
 app.command("serve")(serve.serve)
 app.command("import")(import_log.import_log)
 app.command("replay")(replay.replay)
+app.command("export")(export.export)
 app.command("backup")(backup.backup)
 app.command("verify")(verify.verify)
 app.add_typer(keys.app, name="keys")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -24,6 +24,10 @@ def import_log(
     empty: Annotated[
         bool, typer.Option("--empty", help="Let a new store begin with nothing, not with what the run has seen.")
     ] = False,
+    late: Annotated[
+        Literal["refuse", "take", "skip"],
+        typer.Option("--late", help="Events older than the newest of the store: refuse all, take as of now, or skip."),
+    ] = "refuse",
     device: Device = "cpu",
     user_col: UserColumn = None,
     item_col: ItemColumn = None,
@@ -32,14 +36,15 @@ def import_log(
 ) -> None:
     """Bring a log into a store, which is made if it does not exist.
 
-    Nothing is taken in twice: interrupted, the same command goes on, and of the log that the run was trained on only
-    the events after its validation part are new.
+    Nothing is taken in twice: interrupted, the same command goes on; of the log that the run was trained on only the
+    events after its validation part are new; of a log that has grown at its end, only what was added. Where rows came
+    in between, or a log overlaps with another one, --late skip takes what is newer than all that the store has.
 
     \b
     Example:
       felrec import events.parquet
       felrec import events.parquet runs/q
-      felrec import yesterday.csv --store runs/q/store.sqlite
+      felrec import last-seven-days.csv --store runs/q/store.sqlite --late skip
     """  # noqa: D301
     require_extra()
     from felrec import runs
@@ -54,7 +59,7 @@ def import_log(
     engine = Engine.open(SqliteStore(path), model, empty=empty)
     try:
         with taking_in(f"{path.name}: taking in {log.name}", len(events) - taken_before(engine, events)) as progress:
-            done = import_into(engine, events, progress)
+            done = import_into(engine, events, progress, late=late)
         total = engine.health().events
     except KeyboardInterrupt:
         print("\ninterrupted; the same command goes on from here", file=sys.stderr)
@@ -62,6 +67,6 @@ def import_log(
     finally:
         engine.close()
     typer.echo(
-        f"{path}: {done.events:,} events taken in, {done.before:,} were there, {done.late:,} came late;"
-        f" {total:,} in all"
+        f"{path}: {done.events:,} events taken in, {done.before:,} were there, {done.late:,} came late"
+        f"{f', {done.skipped:,} skipped' if done.skipped else ''}; {total:,} in all"
     )

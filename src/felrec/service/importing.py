@@ -6,7 +6,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from felrec.data.log import InteractionLog
@@ -17,6 +19,9 @@ from felrec.service.engine import Engine
 from felrec.service.recorder import Progress
 from felrec.service.records import NewEvent, Receipt
 
+Late = Literal["refuse", "take", "skip"]
+_NOTE = "import:"
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -24,33 +29,62 @@ class Imported:
 
     events: int  # taken in now
     before: int  # that the store had already
-    late: int  # older than what the store knew
+    late: int  # of those taken in: older than what the store knew
+    skipped: int = 0
 
 
 def note_of(fingerprint: str) -> str:
     """Under which name a store keeps how much of a log it has."""
-    return f"import:{fingerprint}"
+    return f"{_NOTE}{fingerprint}"
 
 
 def taken_before(engine: Engine, log: InteractionLog) -> int:
-    """How many events of a log the store has: from earlier imports, or because it began with the state after them."""
-    fingerprint, _, cuts = engine.base.partition(":")
-    of_base = int(cuts.split(":")[-1]) if fingerprint == log.fingerprint else 0
-    return max(of_base, int(engine.notes.get(note_of(log.fingerprint), 0)))
+    """How many events of a log the store has: from earlier imports, or because it began with the state after them.
+
+    A log that has grown since is recognised if the events it had then are its first ones.
+    """
+    return max((taken for known, length, taken in _known(engine) if _begins(log, known, length)), default=0)
 
 
-def import_log(engine: Engine, log: InteractionLog, progress: Progress | None = None) -> Imported:
-    """Submit what the store lacks of a log. How far it came is written with the events, so it can be called again."""
-    start = taken_before(engine, log)
+def _known(engine: Engine) -> Iterator[tuple[str, int, int]]:
+    """Logs that the store has something of: fingerprint, length as far as it can be told, and how many it has."""
+    fingerprint, *cuts = engine.base.split(":")
+    if len(cuts) == 2:
+        train, validation = map(int, cuts)
+        yield fingerprint, 2 * validation - train, validation  # the test part is as long as the validation part
+    for name, taken in engine.notes.items():
+        if name.startswith(_NOTE):
+            yield name.removeprefix(_NOTE), int(taken), int(taken)
+
+
+def _begins(log: InteractionLog, fingerprint: str, length: int) -> bool:
+    return log.fingerprint == fingerprint or (length < len(log) and log.part(0, length).fingerprint == fingerprint)
+
+
+def import_log(
+    engine: Engine, log: InteractionLog, progress: Progress | None = None, *, late: Late = "refuse"
+) -> Imported:
+    """Submit what the store lacks of a log. How far it came is written with the events, so it can be called again.
+
+    What is older than the newest event of the store was perhaps there under another name: DataError says how much it
+    is, unless `late` says to take it in as of now, or to skip it.
+    """
     if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
         raise DataError("the log's newest event lies in the future; check --time-unit and the column of times")
-    late, running = 0, list[tuple[int, Future[Receipt]]]()
+    before, clock = taken_before(engine, log), engine.health().clock
+    start = max(before, int(np.searchsorted(log.times, clock, side="right"))) if late == "skip" else before
+    if late == "refuse" and (old := int((log.times[start:] < clock).sum())):
+        raise DataError(
+            f"{old:,} of the {len(log) - start:,} events to take in are older than the newest of the store; if it has"
+            " them, add --late skip (only what is newer), else --late take (they count as of now)"
+        )
+    came_late, running = 0, list[tuple[int, Future[Receipt]]]()
     for events, end in _chunks(log, start, engine.limits.submission):
         running.append((len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})))
         if len(running) == 2:  # prepare one while the other is taken in
-            late += _finish(running.pop(0), progress)
-    late += sum(_finish(one, progress) for one in running)
-    return Imported(len(log) - start, start, late)
+            came_late += _finish(running.pop(0), progress)
+    came_late += sum(_finish(one, progress) for one in running)
+    return Imported(len(log) - start, before, came_late, start - before)
 
 
 def _finish(one: tuple[int, Future[Receipt]], progress: Progress | None) -> int:

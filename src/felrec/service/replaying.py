@@ -20,7 +20,7 @@ from felrec.store.protocol import EMPTY_BASE, Contents, Store
 _BLOCKS = 64  # taken in between two writes
 
 
-class _Named(NamedTuple):
+class Named(NamedTuple):
     """A block in the language of the platform."""
 
     users: list[str]
@@ -41,11 +41,11 @@ def replay_store(
     A store that began with the state of a run needs the log of that run: its events go before the journal, so that
     the new store has all events in its own journal.
     """
-    _check_log(contents, log)
+    check_log(contents, log)
     begin(new, model, empty=True)
     replica = Replica(model, new.load())
     recorder = Recorder(new, replica, Answers(0.0), Limits().block, 0)
-    blocks = iter(_all_blocks(contents, log))
+    blocks = named_blocks(contents, log)
     while some := list(islice(blocks, _BLOCKS)):
         numbering = replica.numbering()
         recorder.take_in_blocks([numbering.block(*block) for block in some])
@@ -54,7 +54,8 @@ def replay_store(
     recorder.finish(contents.attributes, contents.answers, _notes(contents, log))
 
 
-def _check_log(contents: Contents, log: InteractionLog | None) -> None:
+def check_log(contents: Contents, log: InteractionLog | None) -> None:
+    """Refuse another log than the one whose state the store began with, and none where there was one."""
     base = contents.identity.base
     if base != EMPTY_BASE and log is None:
         raise ConfigError("the store began with the state of a run; give the log of that run with --log")
@@ -67,27 +68,27 @@ def _base_end(contents: Contents, log: InteractionLog) -> int:
     return min(len(log), int(contents.identity.base.rpartition(":")[2]))
 
 
-def _all_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[_Named]:
+def named_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[Named]:
     """The base, cut into blocks as ever, then the journal; erased users are in neither."""
     if log is not None:
         yield from _base_blocks(contents, log)
     for records in contents.block_records:
         if len(records):
-            yield _Named(
+            yield Named(
                 _names(contents.users, records["user"].tolist()),
                 _names(contents.items, records["item"].tolist()),
                 records["time"].tolist(),
             )
 
 
-def _base_blocks(contents: Contents, log: InteractionLog) -> Iterator[_Named]:
+def _base_blocks(contents: Contents, log: InteractionLog) -> Iterator[Named]:
     users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
     for block in log.events[: _base_end(contents, log)].blocks(Limits().block):
         rows = zip(block.users.tolist(), block.items.tolist(), block.times.tolist(), strict=True)
         # Rows of the base are those of the log, so an erased user is known without their id.
         kept = [(users[user], items[item], moment) for user, item, moment in rows if contents.users[user] is not None]
         if kept:
-            yield _Named(*map(list, zip(*kept, strict=True)))
+            yield Named(*map(list, zip(*kept, strict=True)))
 
 
 def _names(ids: Sequence[str | None], rows: Sequence[int]) -> list[str]:

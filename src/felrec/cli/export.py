@@ -1,0 +1,56 @@
+"""`felrec export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from felrec.cli.stores import StoreFile, require_extra
+from felrec.errors import ConfigError
+
+
+def export(
+    store: StoreFile,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The log to write: .parquet or .csv.")],
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="LOG", help="The log of the run that the store began with.")
+    ] = None,
+    journal: Annotated[
+        bool, typer.Option("--journal", help="Only what the store took in itself, without the log of its run.")
+    ] = False,
+) -> None:
+    """Write the events of a store as a log, to train on or to take elsewhere, also while it is served.
+
+    Times are those the events came with. Users who were erased are left out. A store that began with a run holds what
+    came after it: give the log of the run, and both are written.
+
+    \b
+    Example:
+      felrec export store.sqlite events.parquet
+      felrec export runs/s/store.sqlite events.parquet --log old-events.parquet
+      felrec train events.parquet --out runs/new
+    """  # noqa: D301
+    require_extra()
+    from felrec.cli.options import open_log
+    from felrec.service.exporting import WRITERS, events_of
+    from felrec.service.replaying import check_log
+    from felrec.store.sqlite import SqliteStore
+
+    if out.exists():
+        raise ConfigError(f"{out} exists; give the log another name")
+    if not out.absolute().parent.is_dir():
+        raise ConfigError(f"{out}: there is no directory {out.parent}; make it, or choose another path")
+    if out.suffix not in WRITERS:
+        raise ConfigError(f"{out}: unknown ending; choose one of {', '.join(WRITERS)}")
+    if journal and log is not None:
+        raise ConfigError("give either --log LOG or --journal")
+    first = None if log is None else open_log(log, None, None, None, "auto")
+    with SqliteStore(store, "read") as opened:
+        contents = opened.load()
+    if not journal:
+        check_log(contents, first)
+    events = events_of(contents, first)
+    WRITERS[out.suffix](events, out)
+    typer.echo(f"{out}: {events.height:,} events of {events['user'].n_unique():,} users")
