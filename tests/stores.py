@@ -58,7 +58,6 @@ def fitted(name: str = "felrec-q", known: Events = NOTHING, seed: int = 0, **set
         item_ids=Vocabulary(range(items)),
         seen=SeenPairs.of_events(known),
         exclude_seen=False,
-        after_train={},
         after_validation=recommender.state(),
         fingerprint=f"log:{len(known)}:{len(known)}",
         settings=chosen.model_dump(),

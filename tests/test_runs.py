@@ -170,3 +170,20 @@ def test_settings_are_checked(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="no such CUDA"):
             felrec.train(SPLIT, "felrec-q", tmp_path / "x", device="cuda")
     assert not (tmp_path / "x").exists()
+
+
+def test_an_item_without_a_vector_has_no_audience() -> None:
+    made = felrec.fit(SPLIT, "bpr-mf", epochs=1)
+    new = int(SPLIT.log.items[: SPLIT.train_end].max()) + 1
+    assert new < len(made.item_ids)
+    item = made.item_ids.ids([new])[0]
+    for ask in (made.audience, made.similar_items):
+        with pytest.raises(DataError, match="bpr-mf cannot represent item"):
+            ask(item)
+
+
+def test_the_name_of_the_shipped_weights_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="the name of the weights that come with felrec"):
+        felrec.train(SPLIT, "popularity", "pretrained")
+    assert not (tmp_path / "pretrained").exists()

@@ -23,7 +23,7 @@ from felrec.data.log import InteractionLog
 from felrec.data.sources import read_log
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
-from felrec.errors import CheckpointError, ConfigError
+from felrec.errors import CheckpointError, ConfigError, how_to_install
 from felrec.service.engine import Engine
 from felrec.service.listening import listen
 from felrec.service.records import Attributes, NewEvent
@@ -138,16 +138,25 @@ def made_up(events: int) -> Shop:
     return Shop(
         purchases=_until_now(bought),
         attributes={item: Attributes(f"{tag} no. {item[8:]}", (tag,)) for item, tag in zip(ids, tags, strict=True)},
-        source=f"{events:,} made-up purchases (for real grocery baskets: pip install 'felrec[demo]')",
+        source=f"{events:,} made-up purchases (for real grocery baskets {how_to_install('demo')})",
     )
 
 
 def _clear(out: Path) -> None:
-    """Make `out` empty, but never remove what is not a demo."""
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).exists())):
+    """Remove an earlier demo from `out`, and never anything else."""
+    if out.exists() and not _is_demo(out):
         raise CheckpointError(f"{out} holds something that is no demo; choose another --out")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+
+
+def _is_demo(out: Path) -> bool:
+    """Whether a directory is empty or holds what `prepare` writes, and nothing else."""
+    if not out.is_dir():
+        return False
+    names = {entry.name for entry in out.iterdir()}
+    others = {name for name in names - {MARK, "log.parquet", MODEL} if not name.startswith("store.sqlite")}
+    return not names or (MARK in names and not others)
 
 
 def _most_frequent(bought: pl.DataFrame, column: str, number: int) -> pl.DataFrame:

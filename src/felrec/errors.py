@@ -23,6 +23,15 @@ The command line prints the message alone and exits with code 2.
 """
 
 
+def how_to_install(extra: str) -> str:
+    """What to do where an optional part is missing.
+
+    >>> how_to_install("serve")
+    "run pip install 'felrec[serve]', or in a checkout pip install -c constraints.txt '.[serve]'"
+    """
+    return f"run pip install 'felrec[{extra}]', or in a checkout pip install -c constraints.txt '.[{extra}]'"
+
+
 class FelrecError(Exception):
     """Base of all errors that a user can cause and mend."""
 

@@ -43,7 +43,6 @@ class FittedModel:
     item_ids: Vocabulary
     seen: SeenPairs
     exclude_seen: bool
-    after_train: Tensors = field(repr=False)
     after_validation: Tensors = field(repr=False)
     fingerprint: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -84,7 +83,7 @@ class FittedModel:
         """The items whose vectors are nearest to this one's."""
         model, row = self._representing(), self._item_row(item)
         others = np.setdiff1d(self._catalogue(), row)
-        return self._best(model.item_vectors(others) @ model.item_vectors(row)[0], others, self.item_ids, k)
+        return self._best(model.item_vectors(others) @ self._vector(item, row), others, self.item_ids, k)
 
     def audience(self, item: Id, k: int = 10) -> list[Scored]:
         """The users to show an item to: those whose vectors match it best and who have not had it."""
@@ -92,7 +91,7 @@ class FittedModel:
         users = np.arange(len(self.user_ids), dtype=np.int32)
         owners, owned = self.seen.columns()
         users = np.setdiff1d(users, owners[owned == row])
-        return self._best(model.user_vectors(users) @ model.item_vectors(row)[0], users, self.user_ids, k)
+        return self._best(model.user_vectors(users) @ self._vector(item, row), users, self.user_ids, k)
 
     def _catalogue(self) -> Rows:
         return np.arange(len(self.item_ids), dtype=np.int32)
@@ -106,6 +105,12 @@ class FittedModel:
         if row[0] < 0:
             raise DataError(f"item {item!r} has no event yet, so there is nothing to compare; observe one first")
         return row
+
+    def _vector(self, item: Id, row: Rows) -> Tensor:
+        vector = self._representing().item_vectors(row)[0]
+        if not vector.any():
+            raise DataError(f"{self.name} cannot represent item {item!r}, which was not in its training part")
+        return vector
 
     def _known(self, rows: Rows) -> Rows:
         return np.unique(rows[rows >= 0])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from felrec.data.seen import PAIR, SeenPairs
 from felrec.data.split import Sizes
@@ -17,6 +17,7 @@ from felrec.errors import CheckpointError, ConfigError
 from felrec.fitted import FittedModel
 from felrec.recommender import Tensors
 from felrec.registry import model_kind
+from felrec.training.checkpoint import write_tensors
 
 PRETRAINED = "pretrained"  # the name of the shipped weights, where a run directory is asked for
 _SHIPPED = Path(__file__).parent / "weights"
@@ -32,6 +33,12 @@ def load_pretrained() -> FittedModel:
     ['milk']
     """
     return load_weights(_SHIPPED)
+
+
+def check_name(out: Path) -> None:
+    """Refuse a directory that could not be told from the shipped weights."""
+    if str(out) == PRETRAINED:
+        raise ConfigError(f"--out {out}: that is the name of the weights that come with felrec; choose another --out")
 
 
 def weights_folder(source: Path | str) -> Path | None:
@@ -63,7 +70,6 @@ def load_weights(folder: Path, *, device: str = "cpu", settings: dict[str, Any] 
         item_ids=Vocabulary(),
         seen=SeenPairs.of_records(np.zeros(0, PAIR)),
         exclude_seen=False,
-        after_train=nothing,
         after_validation=nothing,
         settings=told["settings"],
     )
@@ -76,5 +82,5 @@ def _unreadable(folder: Path, error: Exception) -> CheckpointError:
 def save_weights(folder: Path, model: str, settings: dict[str, Any], weights: Tensors) -> None:
     """Write weights that `load_weights` reads."""
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(weights, folder / _WEIGHTS)
+    write_tensors(weights, folder / _WEIGHTS)
     (folder / _MODEL).write_text(json.dumps({"model": model, "settings": settings}, indent=2) + "\n")

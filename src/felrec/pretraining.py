@@ -13,7 +13,7 @@ from felrec.errors import ConfigError
 from felrec.evaluation.report import ExcludeSeen, evaluate, resolve_exclude_seen
 from felrec.fitted import FittedModel
 from felrec.model.felrec_s import FELRecS
-from felrec.pretrained import load_weights, save_weights
+from felrec.pretrained import check_name, load_weights, save_weights
 from felrec.recommender import Trainable
 from felrec.registry import model_kind
 from felrec.training.checkpoint import RunDirectory
@@ -36,6 +36,7 @@ def pretrain(
     """Train on all logs in turn, with checkpoints in the directory `out`; then write the weights beside them."""
     if not splits:
         raise ConfigError("nothing to learn from; name logs, or give --synthetic 8")
+    check_name(out)
     kind = model_kind(MODEL)
     own, training = kind.divide(_DEFAULTS | (settings or {}))
     first = kind.build(own, training.seed, "cpu", splits[0].sizes)
@@ -49,13 +50,13 @@ def pretrain(
         "split": {"train_end": sum(split.train_end for split in splits)},
     }
     run = _open_run(out, begun, resume)
-    if not run.manifest.get("finished"):
-        trainer = Trainer(
-            Several(models), [split.train for split in splits], training, run, _validation(models, splits), listeners
-        )
-        trainer.resume()
-        trainer.fit()
-    save_weights(out, MODEL, own.model_dump(), run.read("best", "weights"))
+    with run.alone():
+        if not run.manifest.get("finished"):
+            validate = _validation(models, splits, training.exclude_seen)
+            trainer = Trainer(Several(models), [split.train for split in splits], training, run, validate, listeners)
+            trainer.resume()
+            trainer.fit()
+        save_weights(out, MODEL, own.model_dump(), run.read("best", "weights"))
     return load_weights(out)
 
 
@@ -69,15 +70,17 @@ def _open_run(path: Path, begun: dict[str, Any], resume: bool) -> RunDirectory:
     return run
 
 
-def _validation(models: Sequence[Trainable], splits: Sequence[Split]) -> Callable[[], dict[str, float]]:
+def _validation(
+    models: Sequence[Trainable], splits: Sequence[Split], exclude_seen: ExcludeSeen
+) -> Callable[[], dict[str, float]]:
     """Means over the logs, so that a long log counts no more than a short one."""
     shortened = [_first_of_validation(split) for split in splits]
-    leave_out: list[ExcludeSeen] = ["yes" if resolve_exclude_seen("auto", split) else "no" for split in splits]
+    leave_out: list[ExcludeSeen] = ["yes" if resolve_exclude_seen(exclude_seen, split) else "no" for split in splits]
 
     def validate() -> dict[str, float]:
         reports = [
-            evaluate(model, split, model=MODEL, part="validation", exclude_seen=exclude_seen)
-            for model, split, exclude_seen in zip(models, shortened, leave_out, strict=True)
+            evaluate(model, split, model=MODEL, part="validation", exclude_seen=seen)
+            for model, split, seen in zip(models, shortened, leave_out, strict=True)
         ]
         return {key: float(np.mean([report.metric(key) for report in reports])) for key in ("rank", "hr@10", "mrr")}
 

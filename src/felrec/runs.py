@@ -24,7 +24,7 @@ from felrec.evaluation.protocols import Progress, Protocol, replay
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, resolve_exclude_seen
 from felrec.evaluation.report import evaluate as evaluate_recommender
 from felrec.fitted import FittedModel
-from felrec.pretrained import load_weights, weights_folder
+from felrec.pretrained import check_name, load_weights, weights_folder
 from felrec.recommender import Choosable, Recommender, Trainable
 from felrec.registry import ModelKind, model_kind
 from felrec.training.checkpoint import RunDirectory
@@ -51,9 +51,14 @@ def train(
 ) -> FittedModel:
     """Train a model by name into the directory `out` and return it in its state after validation."""
     out = Path(out)
+    check_name(out)
     split = data if isinstance(data, Split) else split_log(data)
     kind, device = model_kind(model), pick_device(device)  # what cannot work must not leave a begun run behind
     own, training = kind.divide(settings or {})
+    if training.tensorboard:
+        from felrec.training.tensorboard import require_tensorboard
+
+        require_tensorboard()
     recommender = kind.build(own, training.seed, device, split.sizes)
     if resume and (out / "manifest.json").exists():
         run = _reopen(out, kind, split, settings or {}, device)
@@ -61,8 +66,10 @@ def train(
         recommender = kind.build(check(kind.settings, run.manifest["settings"]), training.seed, device, split.sizes)
     else:
         run = _begin(out, kind, split, own, training, device)
-    if not run.manifest.get("finished"):
-        if isinstance(recommender, Trainable):
+    with run.alone():
+        if run.manifest.get("finished"):
+            pass
+        elif isinstance(recommender, Trainable):
             validate = _validation(recommender, split, kind.name, training)
             with _tensorboard(training, run) as scalars:
                 trainer = Trainer(recommender, split.train, training, run, validate, (*listeners, *scalars))
@@ -80,7 +87,7 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
     """
     if weights := weights_folder(path):
         return load_weights(weights, device=pick_device(device), settings=settings)
-    run = RunDirectory.open(Path(path))
+    run = _open_run(Path(path))
     kind = model_kind(run.manifest["model"])
     chosen = kind.rescored(run.manifest["settings"], settings)
     seed, sizes = run.manifest["training"]["seed"], Sizes(**run.manifest["log"]["sizes"])
@@ -96,7 +103,6 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
         item_ids=Vocabulary.load(run.path / "items.parquet"),
         seen=SeenPairs.of_records(pairs),
         exclude_seen=run.manifest["exclude_seen"],
-        after_train=run.read("best", "state_train"),
         after_validation=after_validation,
         fingerprint=_fingerprint(run),
         settings=run.manifest["settings"],
@@ -168,6 +174,14 @@ def pick_device(wanted: str) -> str:
     return wanted
 
 
+def _open_run(path: Path) -> RunDirectory:
+    """A run of one log."""
+    run = RunDirectory.open(path)
+    if "log" not in run.manifest:
+        raise CheckpointError(f"{path} is a pretraining that was not finished; go on with felrec pretrain --resume")
+    return run
+
+
 def _fingerprint(run: RunDirectory) -> str:
     """As `Split.fingerprint`: of the log and the split that a run was trained on."""
     cut = run.manifest["split"]
@@ -223,7 +237,7 @@ def _read_pairs(path: Path) -> PairRecords:
 
 def _reopen(out: Path, kind: ModelKind, split: Split, given: dict[str, Any], device: str) -> RunDirectory:
     """A run to resume, if model, log and settings are those it was begun with."""
-    run = RunDirectory.open(out)
+    run = _open_run(out)
     if run.manifest["model"] != kind.name:
         raise CheckpointError(f"{out} is a run of {run.manifest['model']}, not of {kind.name}; choose another --out")
     if run.manifest["device"] != torch.device(device).type:

@@ -137,3 +137,15 @@ def test_figures_measured_independently(
     model = Repeat(RepeatSettings(order=order, half_life=half_life, pause=0))
     report = evaluate(model, split_log(real_log(name)), model="repeat", cache="reset", exclude_seen="no")
     assert report.metric("hr@10") == pytest.approx(hits, abs=0.01)
+
+
+@pytest.mark.parametrize("order", ["recency", "frequency", "blend"])
+def test_events_of_a_block_count_as_they_will_when_it_is_taken_in(order: str) -> None:
+    """Also how long ago each was: what was taken hours ago in the same block is not what was just taken."""
+    before = Events.of([0, 0, 0, 1], [1, 1, 1, 2], HOUR * np.array([100.0, 101.0, 102.0, 102.0]))
+    waiting = Pending.of([[1, 1, 1]])
+    asked = Queries(np.array([0], dtype=np.int32), np.array([150 * HOUR]), waiting, before.times[:3])
+    pending, taken_in = taught(order=order), taught(order=order)
+    taken_in.observe(before)
+    pending.observe(Events.of([1], [2], [102 * HOUR]))
+    assert ranking(pending, asked)[0] == ranking(taken_in, Queries.now(np.array([0]), 150 * HOUR))[0] == 1

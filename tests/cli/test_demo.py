@@ -79,9 +79,9 @@ def test_groceries_have_names_and_happened_just_now(tmp_path: Path) -> None:
     assert 0 < newest(engine) < 120
     engine.close()
     for _ in range(2):  # a rerun starts afresh
-        (tmp_path / "demo" / "left over").write_text("")
+        (tmp_path / "demo" / demo.MODEL / "left over").write_text("")
         demo.prepare(tmp_path / "demo").close()
-        assert not (tmp_path / "demo" / "left over").exists()
+        assert not (tmp_path / "demo" / demo.MODEL / "left over").exists()
 
 
 def newest(engine: Engine) -> float:
@@ -92,6 +92,10 @@ def newest(engine: Engine) -> float:
 
 def test_what_is_no_demo_is_never_removed(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(CheckpointError, match="no demo"):
+        demo._clear(tmp_path)
+    assert (tmp_path / "thesis.tex").exists()
+    (tmp_path / demo.MARK).write_text("{}")  # somebody else may call a file so, too
     with pytest.raises(CheckpointError, match="no demo"):
         demo._clear(tmp_path)
     assert (tmp_path / "thesis.tex").exists()

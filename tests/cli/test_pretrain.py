@@ -8,6 +8,10 @@ from pathlib import Path
 
 from typer.testing import Result
 
+from felrec.training.checkpoint import RunDirectory
+
+from .conftest import Felrec
+
 Invoke = Callable[..., Result]
 SMALL = ["--set", "width=8", "--set", "heads=2", "--set", "history_length=4", "--set", "near_items=8", "--epochs", "1"]
 
@@ -32,3 +36,16 @@ def test_a_seed_is_the_same_however_it_is_given(tmp_path: Path, invoke: Invoke) 
     invoke(*made, "--set", "seed=3", "--out", tmp_path / "setting")
     option, setting = ((tmp_path / name / "weights.safetensors").read_bytes() for name in ("option", "setting"))
     assert option == setting
+
+
+def test_a_pretraining_that_was_killed_is_no_run(tmp_path: Path, felrec: Felrec, log: Path) -> None:
+    begun = tmp_path / "begun"
+    RunDirectory.create(begun, {"model": "felrec-s", "settings": {}, "training": {}, "logs": [], "finished": False})
+    for arguments in (
+        ("evaluate", begun, log),
+        ("recommend", begun, "--user", "1"),
+        ("train", log, "--out", begun, "--resume"),
+    ):
+        done = felrec(*arguments)
+        assert done.returncode == 2
+        assert "a pretraining that was not finished; go on with felrec pretrain --resume" in done.stderr

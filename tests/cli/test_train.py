@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from felrec.cli import options
 
@@ -128,5 +131,18 @@ def test_tensorboard_that_is_not_installed(  # type: ignore[no-untyped-def]
     from felrec.errors import ConfigError
 
     monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard.writer", None)
-    with pytest.raises(ConfigError, match=r"pip install felrec\[tensorboard\]"):
+    with pytest.raises(ConfigError, match=r"pip install 'felrec\[tensorboard\]'"):
         invoke("train", log, "--model", "felrec-q", "--out", tmp_path / "q", *TINY, "--set", "tensorboard=true")
+    assert not (tmp_path / "q").exists()  # nothing was begun
+
+
+def test_the_next_command_is_ready_to_be_copied(tmp_path: Path, invoke: Callable[..., Result]) -> None:
+    log, out = tmp_path / "my log.csv", tmp_path / "my run"
+    lines = ["who,what,when", *(f"u{n % 9},shop:key:{n % 7},{n}" for n in range(100))]
+    log.write_text("\n".join(lines))
+    columns = ("--user-col", "who", "--item-col", "what", "--time-col", "when")
+    said = invoke("train", log, "--model", "popularity", "--out", out, *columns).stdout
+    command = shlex.split(said.splitlines()[-1].removeprefix("test it with: "))
+    assert command[:2] == ["felrec", "evaluate"]
+    assert "total" in invoke(*command[1:]).stdout
+    assert "shop:key:3" in invoke("recommend", out, "--user", "u1").stdout  # ids are printed as they are

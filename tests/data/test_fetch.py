@@ -254,3 +254,14 @@ def test_what_must_be_placed_by_hand_says_so_and_is_then_found(tmp_path: Path) -
 def test_unknown_names_list_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(FetchError, match="no dataset is called 'ml-3m'; there are ml-100k, ml-1m"):
         fetch("ml-3m", tmp_path)
+
+
+def test_a_file_that_is_there_is_checked_against_ones_own_sum(
+    site: Site, known: Callable[..., str], tmp_path: Path
+) -> None:
+    name = known()
+    log = fetch(name, tmp_path)
+    assert fetch(name, tmp_path, sha256=sha256_of(log).upper()) == log
+    with pytest.raises(FetchError, match="remove it to fetch it again"):
+        fetch(name, tmp_path, sha256="0" * 64)
+    assert log.is_file()

@@ -67,7 +67,9 @@ def test_nanoseconds_stay_exact_for_sorting() -> None:
         (pl.Series("ts", ["10", "20", "soon"]), r"row 3: the time 'soon' in column 'ts' cannot be read; use ISO 8601"),
         (pl.Series("ts", ["2024-05-01", "2024-13-01"]), r"row 2: the time '2024-13-01'"),
         (pl.Series("ts", ["2024-05-01", "17"]), r"row 2: the time '17' .* is a number among dates"),
-        (pl.Series("ts", [2**64 - 1], dtype=pl.UInt64), r"row 1: .* is after the year 9999"),
+        (pl.Series("ts", [2**64 - 1], dtype=pl.UInt64), r"row 1: .* is after the year 5138"),
+        (pl.Series("ts", [datetime(9999, 12, 31)]), r"row 1: .* is after the year 5138"),
+        (pl.Series("ts", [SECOND * 1000, SECOND]), r"row 2: .* looks like s where others look like ms; mend it"),
         (pl.Series("ts", [True, False]), r"column 'ts' is Boolean, not a time; name another with --time-col"),
     ],
 )
@@ -78,5 +80,5 @@ def test_bad_times_name_their_row(column: pl.Series, message: str) -> None:
 
 
 def test_a_wrong_unit_is_noticed() -> None:
-    with pytest.raises(DataError, match="after the year 9999; check --time-unit"):
+    with pytest.raises(DataError, match="after the year 5138; check --time-unit"):
         read_times(pl.Series([SECOND * 1000]), "s")

@@ -278,3 +278,22 @@ def test_the_number_of_logs_is_checked(lab: Lab, log: Data, other: Data, tmp_pat
 def test_zero_shot_refuses_what_belongs_to_one_log(lab: Lab, log: Data, other: Data, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="bpr-mf has no weights that say anything"):
         reproduce("zero-shot", lab, [log, other], tmp_path)
+
+
+def test_models_that_an_experiment_says_nothing_of_are_refused_before_training(tmp_path: Path, log: Data) -> None:
+    for name, model, says in [
+        ("cold-start", "sasrec", "sasrec cannot represent new items"),
+        ("ablation", "felrec-s", "of felrec-q and felrec-p"),
+    ]:
+        with pytest.raises(ConfigError, match=says):
+            reproduce(name, Lab(tmp_path / "runs", models=(model,)), [log], tmp_path / name)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_partition_without_events_has_no_leak(tmp_path: Path) -> None:
+    """BPR-MF represents observed users only, and here everybody in the test part is new."""
+    rows = pl.DataFrame({"user": range(300), "item": [n % 7 for n in range(300)], "timestamp": range(300)})
+    new = Data.of("new", InteractionLog.from_frame(rows), Scale())
+    lab = Lab(tmp_path / "runs", Scale(epochs=1), ("bpr-mf", "popularity"))
+    reproduce("protocols", lab, [new], tmp_path / "out")
+    assert "| bpr-mf | — | — | — |" in (tmp_path / "out" / "protocols.md").read_text()

@@ -288,3 +288,20 @@ def test_training_does_not_make_all_items_alike() -> None:
     made = trained(EVENTS, steps=150)
     vectors = made.item_vectors(ITEMS)
     assert (vectors @ vectors.T).mean() < 0.7
+
+
+@pytest.mark.parametrize("settings", [{}, {"cosine": False}, {"gate": False}, {"rates": True, "members": 2}])
+def test_bfloat16_trains(settings: dict[str, Any]) -> None:
+    made = model(**settings)
+    made.observe(EVENTS[:1_000])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = made.loss(TimeBatch(EVENTS[1_000:1_100], None))
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert loss.isfinite()
+    assert any(parameter.grad is not None and parameter.grad.any() for parameter in made.parameters())
+
+
+def test_a_few_items_are_enough_to_learn_from() -> None:
+    made, few = model(), synthetic_log(300, n_users=20, n_items=5, tastes=2, seed=1).log.events
+    made.observe(few[:200])
+    assert made.loss(TimeBatch(few[200:], None)).item() > 0.1

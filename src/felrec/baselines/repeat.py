@@ -129,7 +129,8 @@ def _with_pending(stored: Own, queries: Queries, events: int) -> Own:
     taken, last, minute = (np.zeros(len(keys), dtype=np.int64) for _ in range(3))
     np.add.at(taken, entry, np.concatenate([stored.taken, np.ones_like(at)]))
     np.maximum.at(last, entry, np.concatenate([stored.last, events + at]))
-    np.maximum.at(minute, entry, np.concatenate([stored.minute, _minutes(queries.times)[asked]]))
+    when = queries.times[asked] if queries.pending_times is None else queries.pending_times[at]
+    np.maximum.at(minute, entry, np.concatenate([stored.minute, _minutes(when)]))
     return Own(keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), taken, last, minute)
 
 

@@ -34,7 +34,7 @@ class _Rate(ProgressColumn):
 
 def event_bar() -> Progress:
     """Make a bar that counts events; it draws nothing unless stderr is a terminal."""
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -51,7 +51,7 @@ def event_bar() -> Progress:
 @contextmanager
 def bytes_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a bar for a download: call it with the bytes here and the bytes there will be."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)
@@ -79,10 +79,13 @@ class TrainingProgress:
         """Advance the bar."""
         if self._task is None:
             self._begin(epoch, step, steps)
+            self._since, events_timed = time.monotonic(), 0  # the first step's time is not known, so leave it out
+        else:
+            events_timed = events
         assert self._task is not None
         self._loss += loss * events
         self._events += events
-        self._counted += events
+        self._counted += events_timed
         self._latest = time.monotonic()
         label = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}"
         if step == steps:
@@ -98,8 +101,8 @@ class TrainingProgress:
         line = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}{f', step {step}' if within else ''}"
         line += f"  loss {self._loss / max(1, self._events):.3f}  validation {values}"
         if not within:
-            rate = self._counted / max(1e-9, self._latest - self._since)
-            line += f"  {rate:,.0f} events/s{'  best so far' if best else ''}"
+            rate = f"  {self._counted / max(1e-9, self._latest - self._since):,.0f} events/s" if self._counted else ""
+            line += rate + ("  best so far" if best else "")
             self._loss, self._events = 0.0, 0
             self._since = self._latest = time.monotonic()
             self._counted = 0
@@ -114,7 +117,6 @@ class TrainingProgress:
             self._events = manifest["resume"]["learned"]
             self._loss = manifest["resume"]["loss_sum"]
         done = round((epoch + (step - 1) / steps) * per_epoch)
-        self._since = time.monotonic()  # not from when the process began to read and build
         self._task = self.bar.add_task(self.model, total=training["epochs"] * per_epoch, completed=done, loss="")
 
 

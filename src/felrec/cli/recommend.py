@@ -23,7 +23,9 @@ def recommend(
     k: Annotated[int, typer.Option("-k", metavar="K", min=1, help="How many.")] = 10,
     device: Device = "cpu",
 ) -> None:
-    """Recommend items to a user, or an item to users.
+    """Recommend items to a user, or an item to users, by what a run knew after its validation part.
+
+    What came in later, by felrec import or over HTTP, is in its store: ask felrec serve.
 
     \b
     Example:
@@ -37,7 +39,7 @@ def recommend(
     model = runs.load(run, device=device)
     if not len(model.item_ids):
         raise ConfigError(
-            f"{run} knows no item yet: train it on a log with felrec train, or give it events with felrec import"
+            f"{run} knows no item yet, and what a store has taken in is asked for over HTTP: start it with felrec serve"
         )
     if user is not None:
         if model.user_ids.rows([user])[0] < 0:

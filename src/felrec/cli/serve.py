@@ -11,7 +11,7 @@ import typer
 
 from felrec.cli.options import Run
 from felrec.cli.stores import store_of
-from felrec.errors import ConfigError
+from felrec.errors import ConfigError, how_to_install
 
 
 def serve(
@@ -62,4 +62,4 @@ def _announce(url: str) -> None:
 def require_extra() -> None:
     """Say what to install, if a package of the service is missing."""
     if any(find_spec(name) is None for name in ("apsw", "fastapi", "prometheus_client", "uvicorn")):
-        raise ConfigError("the service needs more packages: pip install 'felrec[serve]'")
+        raise ConfigError(f"the service needs more packages; {how_to_install('serve')}")

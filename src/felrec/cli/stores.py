@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from felrec.errors import ConfigError
+from felrec.errors import ConfigError, how_to_install
 
 StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="The file of a store.")]
 
@@ -18,7 +18,7 @@ StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="The file of a 
 def require_extra() -> None:
     """Say what to install where the packages of the store are missing."""
     if find_spec("apsw") is None:
-        raise ConfigError("stores need packages that are not installed; run pip install 'felrec[serve]'")
+        raise ConfigError(f"stores need packages that are not installed; {how_to_install('serve')}")
 
 
 @contextmanager

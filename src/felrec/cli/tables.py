@@ -20,8 +20,9 @@ PAPER_LABEL = "(published protocol: leaks, do not compare with online)"
 
 def output() -> Console:
     """Give the console of results, on stdout."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    return console if console.is_terminal else Console(highlight=False, markup=False, soft_wrap=True, width=PIPE_WIDTH)
+    as_they_are: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
+    console = Console(**as_they_are)
+    return console if console.is_terminal else Console(**as_they_are, width=PIPE_WIDTH)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str] | None], left: int = 1) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -67,4 +68,8 @@ def train(
     which = f"best epoch {best['epoch']} of {trained}, " if trained else ""
     values = ", ".join(f"{name} {value:.3f}" for name, value in best["metrics"].items())
     typer.echo(f"{model} is in {out}: {which}validation {values}")
-    typer.echo(f"test it with: felrec evaluate {out} {log}")
+    columns = {"--user-col": user_col, "--item-col": item_col, "--time-col": time_col}
+    named = [word for option, name in columns.items() if name for word in (option, name)]
+    if time_unit != "auto":
+        named += ["--time-unit", time_unit]
+    typer.echo(f"test it with: {shlex.join(['felrec', 'evaluate', str(out), str(log), *named])}")

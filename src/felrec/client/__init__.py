@@ -7,7 +7,7 @@
         for item in shop.recommend("ada", k=5).items:
             print(item.id, item.score)
 
-Needs httpx (`pip install felrec[client]`), and neither torch nor the service.
+Needs httpx (the extra `client`), and imports neither torch nor the service.
 """
 
 from felrec.client.answers import (

@@ -44,6 +44,8 @@ def fetch(
     folder = to / name
     log = folder / dataset.file
     if log.is_file():
+        if sha256 and not dataset.is_archive and (found := sha256_of(log)) != sha256.lower():
+            raise FetchError(f"{log} has the sha256 {found}, not {sha256}; remove it to fetch it again")
         return log
     by_hand = f"download it by hand from {dataset.homepage} and put {dataset.file} into {folder}"
     if dataset.url is None:

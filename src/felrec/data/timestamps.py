@@ -17,7 +17,8 @@ TIME_UNITS = ("auto", *TICKS_PER_SECOND)
 
 MILLISECONDS_FROM = 1e11  # seconds would lie after the year 5000
 _LARGEST_OF_UNIT = (("s", MILLISECONDS_FROM), ("ms", 1e14), ("us", 1e17))
-_LAST_SECOND = 253_402_300_799
+_LAST_SECOND = 100_000_000_000 - 1  # in the year 5138; minutes must fit into 32 bits
+_PLAUSIBLE = 946_684_800  # the year 2000: a smaller number may count from anywhere
 _WITH_OFFSET = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z")
 _WITHOUT_OFFSET = (
     "%Y-%m-%d %H:%M:%S%.f",
@@ -73,7 +74,7 @@ def _numbers(column: pl.Series, unit: str, source: str) -> Ticks:
     if column.dtype.is_integer() and column.dtype != pl.Int32:
         narrow = column.cast(pl.Int64, strict=False)
         if narrow.null_count():
-            _fail(column, narrow.is_null(), source, "is after the year 9999; check the column")
+            _fail(column, narrow.is_null(), source, "is after the year 5138; check the column")
         column = narrow
     elif not column.dtype.is_integer():
         column = column.cast(pl.Float64)
@@ -81,8 +82,16 @@ def _numbers(column: pl.Series, unit: str, source: str) -> Ticks:
             _fail(column, ~column.is_finite(), source, "is not a finite number")
     largest = float(column.max() or 0)  # type: ignore[arg-type]
     if unit == "auto":
-        unit = next((name for name, limit in _LARGEST_OF_UNIT if largest < limit), "ns")
+        unit = _unit_of(largest)
+        smallest = float(column.min() or 0)  # type: ignore[arg-type]
+        other = _unit_of(smallest)
+        if other != unit and smallest >= _PLAUSIBLE * TICKS_PER_SECOND[other]:
+            _fail(column, column == column.min(), source, f"looks like {other} where others look like {unit}; mend it")
     return _checked(column, TICKS_PER_SECOND[unit], source)
+
+
+def _unit_of(number: float) -> str:
+    return next((name for name, limit in _LARGEST_OF_UNIT if number < limit), "ns")
 
 
 def _checked(column: pl.Series, per_second: int, source: str) -> Ticks:
@@ -91,7 +100,7 @@ def _checked(column: pl.Series, per_second: int, source: str) -> Ticks:
         _fail(column, column < 0, source, "is before 1970")
     last = min(_LAST_SECOND * per_second, np.iinfo(np.int64).max)
     if largest > last:  # type: ignore[operator]
-        _fail(column, column > last, source, "is after the year 9999; check --time-unit")
+        _fail(column, column > last, source, "is after the year 5138; check --time-unit")
     values = column.to_numpy()
     # Whole floats become integers (exact below 2**53), which sort faster.
     if values.dtype.kind == "f" and values.max(initial=0.0) < 2**53 and bool(np.all(values == np.floor(values))):

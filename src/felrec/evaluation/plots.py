@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.errors import ConfigError
+from felrec.errors import ConfigError, how_to_install
 from felrec.evaluation.report import Report
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise ConfigError("plots need matplotlib; install it with: pip install felrec[plots]") from None
+        raise ConfigError(f"plots need matplotlib; {how_to_install('plots')}") from None
 
 
 def plot_partitions(reports: Sequence[Report], path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from felrec.comparison.rows import Row
+from felrec.errors import ConfigError
 from felrec.evaluation.plots import COLOURS, GREY, MARKERS
 from felrec.experiments.cost import cost_table, costs
 from felrec.experiments.lab import Lab, Result
@@ -62,6 +63,8 @@ def ablation(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
 def _rows(lab: Lab) -> list[Row]:
     chosen = lab.chosen(("felrec-q", "felrec-p"))
     rows = [lab.row(model, name, **variant) for name, model, variant in VARIANTS if model in chosen]
+    if not rows:
+        raise ConfigError("the ablations are of felrec-q and felrec-p; choose one of them with --models")
     if "felrec-q" in chosen:
         rows.append(replace(lab.row("felrec-q"), name="felrec-q-nn", scoring={"neighbours": 10}))
     return rows

@@ -10,7 +10,7 @@ from felrec.config import TrainingSettings
 from felrec.data.split import Sizes, Split
 from felrec.evaluation.protocols import BLOCK, walk
 from felrec.evaluation.report import resolve_exclude_seen
-from felrec.recommender import Trainable
+from felrec.recommender import Recommender, Trainable
 from felrec.registry import ModelKind
 from felrec.runs import pick_device
 from felrec.training.optimiser import build_optimiser
@@ -80,7 +80,16 @@ def newest(split: Split, train_events: int) -> Split:
 
 def is_trained(kind: ModelKind) -> bool:
     """Whether a model learns by gradient."""
-    return isinstance(kind.build(kind.settings(), 0, "cpu", Sizes(2, 2, 2, 2)), Trainable)
+    return isinstance(_smallest(kind), Trainable)
+
+
+def represented(kind: ModelKind) -> frozenset[str]:
+    """The partitions that a model can represent."""
+    return _smallest(kind).represents
+
+
+def _smallest(kind: ModelKind) -> Recommender:
+    return kind.build(kind.settings(), 0, "cpu", Sizes(2, 2, 2, 2))
 
 
 def plan(

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from felrec.data.split import PARTITIONS
-from felrec.errors import DataError
+from felrec.errors import ConfigError, DataError
 from felrec.evaluation.plots import COLOURS, GREY, MARKERS, age_label, new_figure, save_figure
+from felrec.experiments.budget import represented
 from felrec.experiments.lab import Lab
 from felrec.experiments.markdown import Table, number
 from felrec.experiments.outcome import Outcome
 from felrec.experiments.over_time import curves
 from felrec.experiments.scale import Data
+from felrec.registry import model_kind
 
 USUAL = ("jodie", "decayed-popularity", "felrec-q", "felrec-s")
 TOP = 0.1  # an average rank better than this is the top tenth of the catalogue
@@ -25,7 +27,11 @@ def cold_start(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
     log = data[0]
     if not (log.split.partition(*log.split.bounds("test")) == PARTITIONS.index("new_items")).any():
         raise DataError(f"{log.name}: no event of its test part is of a new item; choose another log")
-    reports = [lab.result(lab.row(name), log).report for name in lab.chosen(USUAL)]
+    models = lab.chosen(USUAL)
+    for name in models:
+        if "new_items" not in represented(model_kind(name)):
+            raise ConfigError(f"{name} cannot represent new items; choose others with --models")
+    reports = [lab.result(lab.row(name), log).report for name in models]
     found = [curve for report in reports for curve in curves(report) if curve["group"] == "I"]
     for curve in found:
         curve["events_until_top_tenth"] = _until_top(curve["points"])

@@ -23,7 +23,7 @@ NAMES = {"I": "new items (I)", "O+U": "observed and new users (O+U)"}
 
 
 def over_time(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
-    """Average rank against the number of users that have touched the item so far."""
+    """Average rank against the number of events that the item had so far."""
     log = data[0]
     reports = [lab.result(lab.row(name), log).report for name in lab.chosen(USUAL)]
     found = [curve for report in reports for curve in curves(report)]
@@ -103,7 +103,7 @@ def _plot(curves: Sequence[dict[str, Any]], title: str, path: Path) -> None:
     _events(bottom, curves, last)
     bottom.set_xticks(range(last + 1), [age_label(place) for place in range(last + 1)], fontsize=8)
     bottom.set_xlim(-0.5, last + 0.5)
-    bottom.set_xlabel("users that have touched the item so far")
+    bottom.set_xlabel("events of the item so far")
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     save_figure(figure, path)
 

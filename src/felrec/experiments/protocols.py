@@ -51,7 +51,7 @@ def _compared(online: Result, paper: Result) -> dict[str, Any]:
         "model": online.row.name,
         "online": ours,
         "paper": theirs,
-        "leak": {metric: theirs[metric] - ours[metric] for metric in METRICS},
+        "leak": {metric: None if ours[metric] is None else theirs[metric] - ours[metric] for metric in METRICS},
         "published": {log: published(log).pair(online.row.name, "total") for log in ("movielens-25m", "twitch")},
     }
 
@@ -60,7 +60,7 @@ def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
     tables = []
     for metric, better in (("rank", "lower"), ("hr@10_sampled", "higher"), ("hr@10", "higher"), ("mrr", "higher")):
         lines = [
-            (row["model"], number(row["online"][metric]), number(row["paper"][metric]), f"{row['leak'][metric]:+.3f}")
+            (row["model"], number(row["online"][metric]), number(row["paper"][metric]), _signed(row["leak"][metric]))
             for row in rows
         ]
         tables.append(Table(f"{metric} ({better} is better)", ("model", "online", "paper (leaks)", "leak"), lines))
@@ -71,6 +71,10 @@ def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
     ]
     caption = "As published (Weimann and Conrad, Tables 1 and 2, total): rank / HR@10 of 101"
     return [*tables, Table(caption, ("model", "MovieLens 25M", "Twitch"), told)]
+
+
+def _signed(value: float | None) -> str:
+    return number(value) if value is None else f"{value:+.3f}"
 
 
 def _plot(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:

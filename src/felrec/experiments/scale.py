@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, FiniteFloat
 
 from felrec.config import Settings, check
 from felrec.data.log import InteractionLog
@@ -17,10 +17,10 @@ from felrec.errors import ConfigError
 class Scale(Settings):
     """All of it, unless something is given."""
 
-    events: float = Field(1.0, gt=0, description="newest events of the log: up to 1 a share, above 1 a number")
+    events: FiniteFloat = Field(1.0, gt=0, description="newest events of the log: up to 1 a share, above 1 a number")
     epochs: int | None = Field(None, ge=1, description="at most so many passes over the training part")
     trained_share: float | None = Field(None, gt=0, le=1, description="share of the events that gradients come from")
-    minutes: float | None = Field(None, gt=0, description="CPU minutes of training for each trained model")
+    minutes: FiniteFloat | None = Field(None, gt=0, description="CPU minutes of training for each trained model")
 
     def cut(self, log: InteractionLog) -> InteractionLog:
         """The newest part of a log."""

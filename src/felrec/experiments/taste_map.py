@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from felrec.data.events import Rows
 from felrec.data.split import Split
-from felrec.errors import ConfigError
+from felrec.errors import ConfigError, how_to_install
 from felrec.evaluation.plots import new_figure, save_figure
 from felrec.recommender import Queries, Recommender, Representing
 
@@ -68,7 +68,7 @@ def require_tsne() -> None:
     try:
         import openTSNE  # noqa: F401
     except ImportError:
-        raise ConfigError("maps need openTSNE; install it with: pip install felrec[plots]") from None
+        raise ConfigError(f"maps need openTSNE; {how_to_install('plots')}") from None
 
 
 def taste_map(model: Representing, split: Split, seed: int = 0) -> TasteMap:

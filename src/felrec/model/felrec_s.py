@@ -34,7 +34,7 @@ from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as
 
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # whom the user of an item is told from
-_ENOUGH_ITEMS = 20  # below, there is nothing to choose from
+_ENOUGH_ITEMS = 2  # below, there is nothing to choose from
 _SOFT = 1e-3  # added to the squared length of a vector: a short one points nowhere in particular
 
 
@@ -249,9 +249,10 @@ class FELRecS(nn.Module):
         gained = self.evidence(_beside(torch.cat([*told, beside], dim=1), self._domain()))
         if not torch.is_grad_enabled():
             gained = gained.mean(dim=1, keepdim=True)
+        totals = [match + for_all for for_all in popularity.unbind(dim=1)]
         return [
-            (match + for_all).index_put_((query, column), for_some, accumulate=True)
-            for for_all, for_some in zip(popularity.unbind(dim=1), gained.unbind(dim=1), strict=True)
+            total.index_put_((query, column), for_some.to(total.dtype), accumulate=True)
+            for total, for_some in zip(totals, gained.unbind(dim=1), strict=True)
         ]
 
     def _offered(self, candidates: Rows) -> Offer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from inspect import signature
 from typing import Any, get_type_hints
 
@@ -10,6 +10,30 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import ConfigDict, ValidationError, create_model
+
+from felrec.service.problems import Problem
+
+
+def check_names(given: Iterable[str], known: frozenset[str]) -> None:
+    """Refuse parameters that do not exist: a filter that is misspelt must not be passed over."""
+    for name in given:
+        if name not in known:
+            there = f"there are {', '.join(sorted(known))}" if known else "there are none here"
+            raise Problem(422, f"no parameter {name[:100]!r}; {there}")
+
+
+class Checked(APIRoute):
+    """A route as ever, which refuses unknown parameters."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The usual one, behind that check."""
+        usual, known = super().get_route_handler(), frozenset(field.alias for field in self.dependant.query_params)
+
+        async def handle(request: Request) -> Response:
+            check_names(request.query_params, known)
+            return await usual(request)
+
+        return handle
 
 
 class Direct(APIRoute):
@@ -36,8 +60,11 @@ class Direct(APIRoute):
         single = [field.alias for field in asked if field.alias not in several]
         of_headers = [field.alias for field in headed]
 
+        known = frozenset((*single, *several))
+
         async def handle(request: Request) -> Response:
             query, headers, given = request.query_params, request.headers, dict(request.path_params)
+            check_names(query, known)
             given |= {name: query[name] for name in single if name in query}
             given |= {name: query.getlist(name) for name in several if name in query}
             given |= {name: headers[name] for name in of_headers if name in headers}

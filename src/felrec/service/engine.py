@@ -251,7 +251,9 @@ class Engine:
         """An item and its attributes. NotFound if it has neither events nor attributes, or was taken out."""
         with self._replica.lock.read():
             replica, row = self._replica, self._replica.items.row(item)
-            if replica.catalogue.is_taken_out(item) or (row < 0 and item not in replica.catalogue):
+            if replica.catalogue.is_taken_out(item):
+                raise NotFound("the item was deleted; put it to recommend it again")
+            if row < 0 and item not in replica.catalogue:
                 raise NotFound("no such item; put it, or post an event of it")
             return ItemInfo(item, *replica.catalogue.of(item), int(replica.ledger.item_events[row]) if row >= 0 else 0)
 

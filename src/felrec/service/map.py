@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.errors import FelrecError, InvalidRequest
+from felrec.errors import FelrecError, InvalidRequest, how_to_install
 from felrec.service.engine import Engine
 from felrec.service.logs import note
 from felrec.service.records import Side
@@ -24,7 +24,7 @@ POINTS = 1_000  # of each side, those with most events
 FEWEST = 8  # fewer have no shape
 GROWTH = 1.25  # of the events, until the map is made anew
 WORKING = "The map is being made: t-SNE of {users:,} users and {items:,} items, {seconds:.0f} s so far."
-NEEDS = "The map needs openTSNE: pip install 'felrec[plots]', then start the service again."
+NEEDS = f"The map needs openTSNE: {how_to_install('plots')}; then start the service again."
 
 
 class Point(NamedTuple):

@@ -8,12 +8,13 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
 from felrec.service.access import engine_of
+from felrec.service.direct import Checked
 from felrec.service.map import Cartographer, Map, Point
 from felrec.service.parameters import Name
 from felrec.service.problems import Problem, json_response
 from felrec.service.schemas import Shape
 
-router = APIRouter(prefix="/v1", tags=["map"])
+router = APIRouter(prefix="/v1", tags=["map"], route_class=Checked)
 
 
 class Place(Shape):

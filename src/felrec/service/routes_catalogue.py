@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from felrec.service.access import engine_of, json_only
+from felrec.service.direct import Checked
 from felrec.service.parameters import PathId
 from felrec.service.problems import json_response
 from felrec.service.records import Attributes as Said
@@ -17,7 +18,7 @@ from felrec.service.schemas import Attributes, Erasure, FoundItems, FoundUsers, 
 Prefix = Annotated[str, Query(max_length=256, description="how the id begins")]
 Limit = Annotated[int, Query(ge=1, le=100, description="how many at most")]
 
-router = APIRouter(prefix="/v1", tags=["catalogue"])
+router = APIRouter(prefix="/v1", tags=["catalogue"], route_class=Checked)
 
 
 @router.get("/items", responses={200: {"model": FoundItems}})

@@ -11,14 +11,14 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from felrec.service.access import engine_of, json_only
-from felrec.service.direct import Direct
+from felrec.service.direct import Checked, Direct
 from felrec.service.engine import Engine
 from felrec.service.parameters import Count, ExcludeSeen, IdList, PathId, TagList
 from felrec.service.problems import json_response
 from felrec.service.records import Question, ScoredItem, ScoredUser
 from felrec.service.schemas import NearItems, NearUsers, Ranks, Recommendations, Session
 
-router = APIRouter(prefix="/v1", tags=["recommendations"])
+router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=Checked)
 often = APIRouter(prefix="/v1", tags=["recommendations"], route_class=Direct)
 
 

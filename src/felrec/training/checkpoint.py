@@ -11,7 +11,11 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,8 @@ from felrec.recommender import Tensors
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+_OWN = ("users.parquet", "items.parquet", "seen.parquet", "model.json", "weights.safetensors", "best")
+_CHECKPOINT = re.compile(r"(best-\d{4}|resume-\d{4}-\d{7})(-again)*")
 
 
 class RunDirectory:
@@ -41,8 +47,11 @@ class RunDirectory:
             raise CheckpointError(f"{path} already holds a run; continue it with --resume or choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
+            held = sorted(entry.name for entry in path.iterdir() if _is_of_a_run(entry.name))
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be created ({error.strerror}); choose another --out") from None
+        if held:
+            raise CheckpointError(f"{path} holds {held[0]}, which a run would replace; choose another --out")
         run = cls(path)
         run.update({"format": FORMAT, "versions": versions(), **manifest})
         return run
@@ -55,7 +64,7 @@ class RunDirectory:
             run.manifest = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise CheckpointError(
-                f"{path} holds no run (no {MANIFEST}); make one with felrec train, and name the run before the log"
+                f"{path} holds no run (no {MANIFEST}); make one with felrec train, or name pretrained"
             ) from None
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise CheckpointError(f"{path / MANIFEST} cannot be read ({error}); train anew or restore it") from None
@@ -66,6 +75,19 @@ class RunDirectory:
                 f"{path} was written by a newer felrec (format {run.manifest['format']}); upgrade felrec"
             )
         return run
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from training here; the lock ends with this one, however it ends."""
+        with closing(sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)) as lock:
+            try:
+                lock.execute("BEGIN EXCLUSIVE")  # SQLite's locks work on every system
+            except sqlite3.OperationalError:
+                raise CheckpointError(
+                    f"another process is training in {self.path}; wait for it, or choose another --out"
+                ) from None
+            self.manifest = self.open(self.path).manifest  # it may have gone on since it was read
+            yield
 
     def update(self, changes: dict[str, Any]) -> None:
         """Change entries of the manifest, atomically."""
@@ -90,7 +112,7 @@ class RunDirectory:
         digests = {}
         for file, tensors in files.items():
             target = temporary / f"{file}.safetensors"
-            save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, target)
+            write_tensors(tensors, target)
             with target.open("r+b") as written:
                 os.fsync(written.fileno())
                 digests[file] = hashlib.file_digest(written, "sha256").hexdigest()
@@ -105,8 +127,8 @@ class RunDirectory:
         """Remove what a killed process left half done or no longer named."""
         for folder in self.path.glob(".*.new"):
             shutil.rmtree(folder, ignore_errors=True)
-        for folder in (*self.path.glob("best-*"), *self.path.glob("resume-*")):
-            if folder.name not in self._named():
+        for folder in self.path.iterdir():
+            if _CHECKPOINT.fullmatch(folder.name) and folder.name not in self._named():
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _named(self) -> set[str]:
@@ -135,6 +157,18 @@ class RunDirectory:
             raise CheckpointError(f"{path} is missing; restore it or train anew") from None
         except SafetensorError as error:
             raise CheckpointError(f"{path} is damaged ({error}); restore it or train anew") from None
+
+
+def write_tensors(tensors: Tensors, path: Path) -> None:
+    """A file of tensors. CheckpointError where there is no room for it."""
+    try:
+        save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, path)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be written ({error}); make room, then go on with --resume") from None
+
+
+def _is_of_a_run(name: str) -> bool:
+    return name in _OWN or _CHECKPOINT.fullmatch(name) is not None
 
 
 def versions() -> dict[str, str]:

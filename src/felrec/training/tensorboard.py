@@ -5,22 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from felrec.errors import ConfigError
+from felrec.errors import ConfigError, how_to_install
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
+
+
+def require_tensorboard() -> None:
+    """Say what to install where it is missing."""
+    try:
+        import torch.utils.tensorboard.writer  # noqa: F401
+    except ImportError:
+        raise ConfigError(f"tensorboard=true needs TensorBoard; {how_to_install('tensorboard')}") from None
 
 
 class TensorBoard:
     """A `Listener` that writes loss, learning rate and validation metrics by step."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            from torch.utils.tensorboard.writer import SummaryWriter
-        except ImportError:
-            raise ConfigError(
-                "tensorboard=true needs TensorBoard; install it with: pip install felrec[tensorboard]"
-            ) from None
+        require_tensorboard()
+        from torch.utils.tensorboard.writer import SummaryWriter
+
         self._open = SummaryWriter
         self._folder = folder
         self._writer: SummaryWriter | None = None

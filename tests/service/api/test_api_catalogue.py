@@ -74,3 +74,33 @@ def test_search(service: Opened) -> None:
     assert [(item.id, item.title) for item in items] == [("zither", "Quince")]
     assert len(service.get("/v1/users?sample=true&limit=3").json()["users"]) == 3
     assert service.get("/v1/users?limit=101").status_code == 422
+
+
+def test_a_deleted_item_says_so_until_it_is_put_again(service: Opened) -> None:
+    service.post("/v1/interactions", json={"user": "u", "item": "old"})
+    service.delete("/v1/items/old")
+    service.post("/v1/interactions", json={"user": "u", "item": "old"})
+    refused = service.get("/v1/items/old")
+    assert refused.status_code == 404
+    assert refused.json()["error"]["message"] == "the item was deleted; put it to recommend it again"
+    service.put("/v1/items/old", json={})
+    assert service.get("/v1/items/old").json()["events"] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (
+            "/v1/users/u/recommendations?limit=5",
+            "'limit'; there are candidates, exclude_seen, k, tags, why",
+        ),
+        ("/v1/users/u/recommendations?exclude-seen=true", "no parameter 'exclude-seen'"),
+        ("/v1/items/i/similar?n=3", "no parameter 'n'; there are k"),
+        ("/v1/users?prefixx=a", "no parameter 'prefixx'"),
+    ],
+)
+def test_a_misspelt_parameter_is_not_passed_over(service: Opened, path: str, says: str) -> None:
+    service.post("/v1/interactions", json={"user": "u", "item": "i"})
+    refused = service.get(path)
+    assert refused.status_code == 422
+    assert says in refused.json()["error"]["message"]
