@@ -182,6 +182,11 @@ def test_an_item_without_a_vector_has_no_audience() -> None:
             ask(item)
 
 
+def test_a_path_is_not_a_log() -> None:
+    with pytest.raises(DataError, match=r"give a log, not str: felrec\.read_log reads files and frames"):
+        felrec.fit("events.csv")  # type: ignore[arg-type]
+
+
 def test_the_name_of_the_shipped_weights_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="the name of the weights that come with felrec"):

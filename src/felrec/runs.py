@@ -19,7 +19,7 @@ from felrec.data.log import InteractionLog
 from felrec.data.seen import PAIR, PairRecords, SeenPairs, pair_records
 from felrec.data.split import Sizes, Split, split_log
 from felrec.data.vocabulary import Vocabulary
-from felrec.errors import CheckpointError, ConfigError
+from felrec.errors import CheckpointError, ConfigError, DataError
 from felrec.evaluation.protocols import Progress, Protocol, replay
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, resolve_exclude_seen
 from felrec.evaluation.report import evaluate as evaluate_recommender
@@ -52,7 +52,7 @@ def train(
     """Train a model by name into the directory `out` and return it in its state after validation."""
     out = Path(out)
     check_name(out)
-    split = data if isinstance(data, Split) else split_log(data)
+    split = _as_split(data)
     kind, device = model_kind(model), pick_device(device)  # what cannot work must not leave a begun run behind
     own, training = kind.divide(settings or {})
     if training.tensorboard:
@@ -132,7 +132,7 @@ def evaluate(
     ):
         if value not in known:
             raise ConfigError(f"{what}={value!r}: choose one of {', '.join(str(one) for one in known if one)}")
-    split = data if isinstance(data, Split) else split_log(data)
+    split = _as_split(data)
     same_log = split.fingerprint == model.fingerprint
     cache = cache or ("kept" if same_log else "reset")
     if cache == "kept" and not same_log:
@@ -160,6 +160,14 @@ def evaluate(
         )
     finally:
         model.recommender.load_state(before)
+
+
+def _as_split(data: Split | InteractionLog) -> Split:
+    if isinstance(data, InteractionLog):
+        return split_log(data)
+    if not isinstance(data, Split):
+        raise DataError(f"give a log, not {type(data).__name__}: felrec.read_log reads files and frames")
+    return data
 
 
 def pick_device(wanted: str) -> str:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from felrec.client import AsyncClient, Client
-from felrec.errors import ServiceError
+from felrec.client import AsyncClient, Client, calls
+from felrec.errors import DataError, ServiceError
 
 
 def test_everything_once(url: str) -> None:
@@ -42,7 +42,7 @@ def test_everything_once(url: str) -> None:
         assert [past.id for past in shop.user("ada").history] == ["a/b", "7"]
         assert shop.erase_user("ada").events == 2
         shop.delete_item("a/b")
-        with pytest.raises(ServiceError, match="no such item"):
+        with pytest.raises(ServiceError, match="the item was deleted"):
             shop.item("a/b")
         assert shop.stats()["model"] == "felrec-q"
 
@@ -70,6 +70,11 @@ def test_both_clients_can_do_the_same() -> None:
     assert methods(Client).keys() == methods(AsyncClient).keys()
     for name, parameters in methods(Client).items():
         assert parameters == methods(AsyncClient)[name], name
+
+
+def test_an_event_without_an_item_is_not_sent() -> None:
+    with pytest.raises(DataError, match=r"event \('ada',\): give \(user, item\) or \(user, item, time\)"):
+        calls.record([("ada",)], None)  # type: ignore[list-item]
 
 
 def test_a_refusal_is_told_with_its_id(url: str) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from felrec.client import answers
 from felrec.client.answers import Erasure, Item, Matches, Receipt, Recommendations, User
+from felrec.errors import DataError
 
 A = TypeVar("A")
 Id = str | int
@@ -100,6 +101,8 @@ def stats() -> Call[dict[str, Any]]:
 
 
 def _row(event: Event) -> dict[str, Any]:
+    if len(event) not in (2, 3):
+        raise DataError(f"event {event!r}: give (user, item) or (user, item, time)")
     row: dict[str, Any] = {"user": event[0], "item": event[1]}
     if len(event) > 2:
         time = event[2]

@@ -38,8 +38,12 @@ def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | N
     """Serve a run from a store, which begins with the state of the run if it is new, until SIGTERM or SIGINT."""
     began = time.monotonic()
     model = runs.load(run)  # first: without a model no file must be made
-    engine = Engine.open(SqliteStore(store), model, limits=LIMITS)
+    opened = SqliteStore(store)
+    lacks_the_newest = opened.is_empty and bool(model.fingerprint)
+    engine = Engine.open(opened, model, limits=LIMITS)
     health = engine.health()
+    if lacks_the_newest:
+        note("the store begins after the validation part of the run's log; felrec import LOG brings in the rest")
     note(
         "loaded",
         model=health.model,

@@ -168,3 +168,21 @@ def test_the_python_example_of_the_docs_works(server: str, capsys: pytest.Captur
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "2 ()"
     assert len(printed) == 6
+
+
+def test_a_new_store_says_what_it_lacks(run: Path, tmp_path: Path) -> None:
+    said = []
+    for _ in range(2):
+        process = subprocess.Popen(
+            command("serve", run, "--store", tmp_path / "s", "--port", 0),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+        )
+        assert process.stdout is not None
+        assert "serving at" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        said.append(process.communicate(timeout=60)[1])
+    assert "begins after the validation part of the run's log; felrec import LOG brings in the rest" in said[0]
+    assert "begins after" not in said[1]  # only when it is made
