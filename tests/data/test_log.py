@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from felrec.data import numbering
 from felrec.data.events import Events
 from felrec.data.log import InteractionLog
-from felrec.data.numbering import by_first_appearance, coded, encode, sort_times, time_order
+from felrec.data.numbering import by_first_appearance, coded, encode, sort_times
 from felrec.data.timestamps import Ticks
 from felrec.errors import DataError
 
@@ -57,8 +57,8 @@ def test_a_log_is_sorted_stably_and_numbered_by_first_appearance(
 @given(st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**62)), max_size=40))
 def test_time_order_is_the_stable_argsort(ticks: list[int]) -> None:
     column = np.array(ticks, dtype=np.int64)
-    assert time_order(column).tolist() == np.argsort(column, kind="stable").tolist()
-    assert time_order(column / 3).tolist() == np.argsort(column / 3, kind="stable").tolist()
+    assert sort_times(Ticks(column, 1))[0].tolist() == np.argsort(column, kind="stable").tolist()
+    assert sort_times(Ticks(column / 3, 1))[0].tolist() == np.argsort(column / 3, kind="stable").tolist()
 
 
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=40), st.sampled_from([1, 1000, 10**9]))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from felrec.data.split import split_log
@@ -65,37 +64,7 @@ def test_the_published_protocol_is_labelled(reports: list[Report], drawn: list[A
     assert "leaks" in drawn[0].get_suptitle()
 
 
-def test_item_age_is_the_mean_rank_of_each_bin(reports: list[Report], drawn: list[Any], tmp_path: Path) -> None:
-    plots.plot_item_age(reports, tmp_path / "a.png")
-    lines = drawn[0].axes[0].lines
-    assert [line.get_label() for line in lines] == ["popularity", "decayed-popularity"]
-    ages, ranks = reports[0].results.item_events, reports[0].results.metrics["rank"]
-    x, y = lines[0].get_data()
-    expected = {0: ranks[ages == 0], 1: ranks[ages == 1], 2: ranks[(ages >= 2) & (ages <= 3)]}
-    for place, values in expected.items():
-        if len(values):
-            assert y[list(x).index(place)] == pytest.approx(values.mean())
-        else:
-            assert place not in x
-    shares = [bar.get_height() for bar in drawn[0].axes[1].patches]
-    assert sum(shares) == pytest.approx(100)
-
-
-def test_training_by_epoch(drawn: list[Any], tmp_path: Path) -> None:
-    epochs = [{"epoch": n, "loss": 5.0 / n, "rank": rank} for n, rank in ((1, 0.5), (2, 0.3), (3, 0.4))]
-    plots.plot_training({"model": "felrec-q", "epochs": epochs, "best": {"epoch": 2}}, tmp_path / "t.png")
-    top, bottom = drawn[0].axes
-    np.testing.assert_allclose(top.lines[0].get_ydata(), [5.0, 2.5, 5 / 3])
-    np.testing.assert_allclose(bottom.lines[0].get_ydata(), [0.5, 0.3, 0.4])
-    assert bottom.lines[1].get_xdata()[0] == 2
-
-
-def test_a_model_without_epochs_has_no_training_plot(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="popularity has no epochs"):
-        plots.plot_training({"model": "popularity"}, tmp_path / "t.png")
-
-
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, reports: list[Report], tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ConfigError, match=r"pip install felrec\[plots\]"):
+    with pytest.raises(ConfigError, match=r"pip install 'felrec\[plots\]'"):
         plots.plot_partitions(reports, tmp_path / "p.png")

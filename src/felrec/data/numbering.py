@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -97,20 +97,12 @@ def _number_fresh(numbers: Rows, codes: Rows, seen: int) -> NDArray[np.int64]:
     return fresh.astype(np.int64)
 
 
-def time_order(ticks: NDArray[Any]) -> NDArray[np.integer]:
-    """Find the stable order that sorts `ticks`: ties keep their place.
-
-    >>> time_order(np.array([5, 1, 5, 0])).tolist()
-    [3, 1, 0, 2]
-    """
-    return sort_times(Ticks(ticks, 1))[0]
-
-
 def sort_times(ticks: Ticks) -> tuple[NDArray[np.integer], Times]:
-    """Find the order of `time_order`, and the seconds in that order.
+    """Find the stable order that sorts times, and the seconds in that order: ties keep their place.
 
-    >>> sort_times(Ticks(np.array([5000, 1000, 5000, 0]), 1000))[1].tolist()
-    [0.0, 1.0, 5.0, 5.0]
+    >>> order, seconds = sort_times(Ticks(np.array([5000, 1000, 5000, 0]), 1000))
+    >>> order.tolist(), seconds.tolist()
+    ([3, 1, 0, 2], [0.0, 1.0, 5.0, 5.0])
     """
     values = ticks.values
     if len(values) < 2 or bool(np.all(values[1:] >= values[:-1])):

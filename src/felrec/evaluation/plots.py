@@ -50,53 +50,6 @@ def plot_partitions(reports: Sequence[Report], path: Path) -> None:
     save_figure(figure, path)
 
 
-def plot_item_age(reports: Sequence[Report], path: Path) -> None:
-    """Average normalised rank of the target against the number of events it had before (0, 1, 2–3, 4–7, …)."""
-    figure, (top, bottom) = new_figure(7.5, 5.2, rows=2, height_ratios=(3, 1))
-    bins = age_bins(reports[0].results.item_events)
-    last = int(bins.max(initial=0))
-    for place, report in enumerate(reports):
-        ages = age_bins(report.results.item_events)
-        events = np.bincount(ages, minlength=last + 1)
-        ranks = np.bincount(ages, weights=report.results.metrics["rank"], minlength=last + 1)
-        filled = np.flatnonzero(events)
-        style = {"color": COLOURS[place % 7], "marker": MARKERS[place % 7], "markersize": 5}
-        top.plot(filled, ranks[filled] / events[filled], label=report.model, **style)
-    top.set_ylabel("rank, normalised\n(lower is better)")
-    top.set_ylim(bottom=0)
-    top.legend(frameon=False)
-    top.tick_params(labelbottom=False)
-    top.set_xlim(-0.5, last + 0.5)
-    bottom.bar(range(last + 1), np.bincount(bins, minlength=last + 1) / max(1, len(bins)) * 100, color=GREY, width=0.7)
-    bottom.set_xlim(-0.5, last + 0.5)
-    bottom.set_ylabel("% of events")
-    bottom.set_xticks(range(last + 1), [age_label(place) for place in range(last + 1)], fontsize=8)
-    bottom.set_xlabel("events of the item before this one")
-    figure.suptitle(_protocol_title(reports), fontsize=11, x=0.01, ha="left")
-    save_figure(figure, path)
-
-
-def plot_training(manifest: dict[str, Any], path: Path) -> None:
-    """Loss and validation rank by epoch, with the epoch that was kept."""
-    epochs = manifest.get("epochs", [])
-    if not epochs:
-        raise ConfigError(f"{manifest.get('model', 'this run')} has no epochs to plot; plot a model that is trained")
-    figure, (top, bottom) = new_figure(7.5, 5.2, rows=2)
-    numbers = [record["epoch"] for record in epochs]
-    for axes, key, label, place in ((top, "loss", "training loss", 0), (bottom, "rank", "validation rank", 5)):
-        values = [record[key] for record in epochs]
-        axes.plot(numbers, values, color=COLOURS[place], marker="o", markersize=4)
-        axes.set_ylabel(label)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.set_xlim(min(numbers) - 0.5, max(numbers) + 0.5)
-    best = manifest["best"]["epoch"]
-    bottom.axvline(best, color=GREY, linestyle="--", linewidth=1, label=f"kept: epoch {best}")
-    bottom.legend(frameon=False)
-    bottom.set_xlabel("epoch")
-    figure.suptitle(f"Training of {manifest['model']}", fontsize=11, x=0.01, ha="left")
-    save_figure(figure, path)
-
-
 def age_bins(ages: NDArray[np.int64]) -> NDArray[np.int64]:
     """Bin 0 is 0, 1 is 1, 2 is 2–3, 3 is 4–7, and so on by doubling.
 
