@@ -17,7 +17,10 @@ SMALL = ["--set", "width=8", "--set", "heads=2", "--set", "history_length=4", "-
 
 
 def test_weights_of_several_logs_work_on_another(log: Path, tmp_path: Path, invoke: Invoke) -> None:
-    done = invoke("pretrain", log, "--synthetic", 2, "--events", 400, "--out", tmp_path / "w", *SMALL)
+    named = tmp_path / "named.csv"
+    named.write_text(log.read_text().replace("user,item,timestamp", "who,what,timestamp", 1))
+    columns = ("--user-col", "who", "--item-col", "what")
+    done = invoke("pretrain", named, "--synthetic", 2, "--events", 400, "--out", tmp_path / "w", *SMALL, *columns)
     assert f"the weights are in {tmp_path / 'w'}" in done.stdout
     assert "felrec-s: epoch 1/1" in done.stderr + done.stdout
     said = invoke("evaluate", tmp_path / "w", log).stdout

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from felrec.cli.options import Config, Epochs, Pairs, Resume, TrainingSeed, open_log, resumable, settings_of
+from felrec.cli.options import (
+    Config,
+    Epochs,
+    ItemColumn,
+    Pairs,
+    Resume,
+    TimeColumn,
+    TimeUnit,
+    TrainingSeed,
+    UserColumn,
+    open_log,
+    resumable,
+    settings_of,
+)
 
 
 def pretrain(
@@ -20,6 +33,10 @@ def pretrain(
     epochs: Epochs = None,
     seed: TrainingSeed = None,
     resume: Resume = False,
+    user_col: UserColumn = None,
+    item_col: ItemColumn = None,
+    time_col: TimeColumn = None,
+    time_unit: TimeUnit = "auto",
 ) -> None:
     """Train weights for logs nobody has seen.
 
@@ -39,7 +56,7 @@ def pretrain(
 
     settings = settings_of(config, pairs, epochs, seed)
     _, training = model_kind(MODEL).divide(settings)  # a misspelt setting must not wait for logs to be read
-    read = [open_log(log, None, None, None, "auto") for log in logs or []]
+    read = [open_log(log, user_col, item_col, time_col, time_unit) for log in logs or []]
     splits = [split_log(log) for log in [*read, *synthetic_worlds(synthetic, events, training.seed)]]
     with resumable(), TerminalWatcher().training(MODEL, out) as progress:
         pretrain(splits, out, settings, resume=resume, listeners=(progress,))

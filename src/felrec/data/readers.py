@@ -109,7 +109,7 @@ def _read_jodie(path: Path) -> Table:
         raise DataError(f"{path}: there is a header but no event; fetch the file again") from None
     except pl.exceptions.PolarsError as error:
         raise explain(path, ",", True, error) from error
-    frame.columns = ["user", "item", "timestamp"]
+    frame.columns = ["user_id", "item_id", "timestamp"]  # as the header says
     return Table(_without_trailing_blanks(frame), is_text=True)
 
 
