@@ -116,6 +116,7 @@ def test_jodie_header_is_shorter_than_its_rows(tmp_path: Path) -> None:
     for name in ("wikipedia.csv", "mine.csv"):
         assert events_of(read_log(write(tmp_path / name, text))) == [(0, 5, 0.0), (1, 6, 36.5)]
     assert len(read_log(tmp_path)) == 2
+    assert len(read_log(tmp_path / "mine.csv", user_col="user_id", item_col="item_id")) == 2
 
 
 BAD: list[tuple[str, str | bytes, str]] = [
