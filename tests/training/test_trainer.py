@@ -211,19 +211,19 @@ class TestRunDirectory:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = RunDirectory.create(tmp_path, {})
-        run.commit("best", "best-1", {"weights": {"a": torch.ones(3)}}, {})
+        run.commit("best", "best-0001", {"weights": {"a": torch.ones(3)}}, {})
 
         def dies(*_: Any) -> None:
             raise KilledError
 
         monkeypatch.setattr(RunDirectory, "update", dies)
-        for name in ("best-2", "best-1"):  # a new name, and the name of the one that counts
+        for name in ("best-0002", "best-0001"):  # a new name, and the name of the one that counts
             with pytest.raises(KilledError):
                 run.commit("best", name, {"weights": {"a": torch.zeros(3)}}, {})
         monkeypatch.undo()
         again = RunDirectory.open(tmp_path)
         assert again.read("best", "weights")["a"].tolist() == [1, 1, 1]
         again.tidy()
-        assert sorted(p.name for p in tmp_path.iterdir()) == ["best-1", "manifest.json"]
-        again.commit("best", "best-2", {"weights": {"a": torch.zeros(3)}}, {})
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["best-0001", "manifest.json"]
+        again.commit("best", "best-0002", {"weights": {"a": torch.zeros(3)}}, {})
         assert RunDirectory.open(tmp_path).read("best", "weights")["a"].tolist() == [0, 0, 0]

@@ -27,10 +27,10 @@ def cold_start(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
     log = data[0]
     if not (log.split.partition(*log.split.bounds("test")) == PARTITIONS.index("new_items")).any():
         raise DataError(f"{log.name}: no event of its test part is of a new item; choose another log")
-    models = lab.chosen(USUAL)
-    for name in models:
-        if "new_items" not in represented(model_kind(name)):
-            raise ConfigError(f"{name} cannot represent new items; choose others with --models")
+    chosen = lab.chosen(USUAL)
+    models = [name for name in chosen if "new_items" in represented(model_kind(name))]
+    if not models:
+        raise ConfigError(f"{', '.join(chosen)} cannot represent new items; choose others with --models")
     reports = [lab.result(lab.row(name), log).report for name in models]
     found = [curve for report in reports for curve in curves(report) if curve["group"] == "I"]
     for curve in found:
@@ -41,6 +41,8 @@ def cold_start(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
         "an item's first event (0 before) is a miss for every model: it is not in the catalogue yet",
         f"`top 10 %`: events from which on the average rank is {TOP} or better, up to where there are any",
     ]
+    if absent := [name for name in chosen if name not in models]:
+        notes.append(f"left out, because they cannot represent new items: {', '.join(absent)}")
     title = f"New items, event by event, on {log.name}"
     plots = {f"Average rank of new items by their events so far, on {log.name}": partial(_plot, found, title)}
     return Outcome(title, notes, [_table(found)], {"curves": found}, plots)
