@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Barrier
 from typing import Any, TypeVar
 
 import torch
@@ -69,4 +70,7 @@ class _Pieces(torch.autograd.Function):
 
 @cache
 def _workers(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, "felrec", initializer=torch.set_num_threads, initargs=(1,))
+    workers = ThreadPoolExecutor(threads, "felrec", initializer=torch.set_num_threads, initargs=(1,))
+    everybody = Barrier(threads)  # no thread may begin, and change settings of torch, while others compute
+    list(workers.map(lambda _: everybody.wait(), range(threads)))
+    return workers
