@@ -1,4 +1,4 @@
-"""The paper's figure over time: how the rank improves with the number of users that have touched the item."""
+"""The paper's figure over time: how the rank improves with the events of the item."""
 
 from __future__ import annotations
 
