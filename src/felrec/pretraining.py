@@ -51,7 +51,7 @@ def pretrain(
     }
     run = _open_run(out, begun, resume)
     with run.alone():
-        if not run.manifest.get("finished"):
+        if not run.manifest["finished"]:
             validate = _validation(models, splits, training.exclude_seen)
             trainer = Trainer(Several(models), [split.train for split in splits], training, run, validate, listeners)
             trainer.resume()

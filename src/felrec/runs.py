@@ -67,9 +67,9 @@ def train(
     else:
         run = _begin(out, kind, split, own, training, device)
     with run.alone():
-        if run.manifest.get("finished"):
-            pass
-        elif isinstance(recommender, Trainable):
+        if run.manifest["finished"]:
+            return load(out, device=device)
+        if isinstance(recommender, Trainable):
             validate = _validation(recommender, split, kind.name, training)
             with _tensorboard(training, run) as scalars:
                 trainer = Trainer(recommender, split.train, training, run, validate, (*listeners, *scalars))

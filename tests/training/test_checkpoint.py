@@ -43,3 +43,16 @@ def test_one_process_at_a_time_trains_in_a_run(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"cannot be written .*; make room, then go on with --resume"):
         write_tensors({"a": torch.zeros(2)}, tmp_path / "no folder" / "a.safetensors")
+
+
+def test_a_finished_run_needs_no_lock(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, {"finished": True})
+    with run.alone():
+        assert not (tmp_path / ".lock").exists()
+
+
+def test_a_run_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", {})
+    (tmp_path / "run").rename(tmp_path / "moved")
+    with pytest.raises(CheckpointError, match=r"cannot be written to .*; check its rights"), run.alone():
+        pass

@@ -78,14 +78,23 @@ class RunDirectory:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes from training here; the lock ends with this one, however it ends."""
-        with closing(sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)) as lock:
-            try:
-                lock.execute("BEGIN EXCLUSIVE")  # SQLite's locks work on every system
-            except sqlite3.OperationalError:
-                raise CheckpointError(
-                    f"another process is training in {self.path}; wait for it, or choose another --out"
-                ) from None
+        """Keep other processes from training here; the lock ends with this one, however it ends.
+
+        A run that is finished is not changed any more, so it may lie where nothing can be written.
+        """
+        if self.manifest.get("finished"):
+            yield
+            return
+        try:
+            lock = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
+            lock.execute("BEGIN EXCLUSIVE")  # SQLite's locks work on every system
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise CheckpointError(f"{self.path} cannot be written to ({error}); check its rights") from None
+            raise CheckpointError(
+                f"another process is training in {self.path}; wait for it, or choose another --out"
+            ) from None
+        with closing(lock):
             self.manifest = self.open(self.path).manifest  # it may have gone on since it was read
             yield
 
