@@ -280,6 +280,11 @@ def test_zero_shot_refuses_what_belongs_to_one_log(lab: Lab, log: Data, other: D
         reproduce("zero-shot", lab, [log, other], tmp_path)
 
 
+def test_settings_that_are_not_the_defaults_are_said(made: dict[str, Path]) -> None:
+    assert "* other settings than the defaults, for every model that has them: `" in page(made, "ablation")
+    assert "`width=8`" in page(made, "ablation")
+
+
 def test_models_that_an_experiment_says_nothing_of_are_refused_before_training(tmp_path: Path, log: Data) -> None:
     for name, model, says in [
         ("cold-start", "sasrec", "sasrec cannot represent new items"),

@@ -60,7 +60,11 @@ def scale_text(lab: Lab) -> str:
 def _page(outcome: Outcome, lab: Lab, data: Sequence[Data], pictures: dict[str, str]) -> str:
     lines = [f"# {outcome.title}", ""]
     lines += [f"* log: {log.describe()}" for log in data]
-    lines += [f"* scale: {scale_text(lab)}", *(f"* {note}" for note in outcome.notes)]
+    lines += [f"* scale: {scale_text(lab)}"]
+    if lab.settings:
+        given = ", ".join(f"`{name}={value}`" for name, value in sorted(lab.settings.items()))
+        lines += [f"* other settings than the defaults, for every model that has them: {given}"]
+    lines += [f"* {note}" for note in outcome.notes]
     lines += [f"* felrec {__version__}, {datetime.now(UTC):%Y-%m-%d}, {_machine_text()}", ""]
     for table in outcome.tables:
         lines += [table.markdown(), ""]
