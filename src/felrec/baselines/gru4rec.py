@@ -14,6 +14,7 @@ from felrec.data.sessions import Sessions
 from felrec.data.split import Sizes
 from felrec.model.cache import Cache
 from felrec.model.dropout import drop
+from felrec.model.inference import inference
 from felrec.model.learned_items import LearnedItems
 from felrec.model.ranking_losses import bpr
 from felrec.recommender import Queries, Tensors
@@ -98,7 +99,7 @@ class GRU4Rec(LearnedItems):
         """Advance the sessions in time order. Items that were not in the training part are left out."""
         known = block.items < self.items
         users, lists = Pending.of_owners(block.users[known], block.items[known])
-        with self._inference():
+        with inference(self):
             newest, hidden = self._advance(users, lists)
         self.hidden.write(users, hidden)
         self.newest.append(users, newest)

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from felrec.baselines.parts import Part, load_parts, state_of
 from felrec.config import ItemKNNSettings
 from felrec.data.decay import DecayedCounts
 from felrec.data.events import Events, Rows
@@ -117,19 +118,13 @@ class ItemKNN(Weightless):
 
     def state(self) -> Tensors:
         """Counts, histories and pairs."""
-        return {
-            f"{name}.{key}": torch.from_numpy(values)
-            for name, part in self._parts().items()
-            for key, values in part.state().items()
-        }
+        return state_of(self._parts())
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        for name, part in self._parts().items():
-            own = {key.removeprefix(f"{name}."): t.numpy() for key, t in state.items() if key.startswith(f"{name}.")}
-            part.load_state(own)
+        load_parts(self._parts(), state)
 
-    def _parts(self) -> dict[str, DecayedCounts | Histories | Pairs]:
+    def _parts(self) -> dict[str, Part]:
         return {"popular": self.popular, "events": self.events, "recent": self.recent, "together": self.together}
 
 

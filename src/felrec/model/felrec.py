@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -18,6 +16,7 @@ from felrec.data.histories import Histories, Pending
 from felrec.model.cache import Cache, last_occurrence, products
 from felrec.model.dropout import Masks
 from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
+from felrec.model.inference import inference
 from felrec.model.objectives import Contrast, Predict
 from felrec.model.sequences import Sequences, encode
 from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors
@@ -60,7 +59,7 @@ class FELRec(nn.Module):
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """Cosine (B, C) of each user, encoded freshly from their exact history, and the cached items."""
-        with self._inference():
+        with inference(self):
             (users,) = self._encode(self._of_users(queries.users, queries.pending))
             return self._match(users, candidates, queries.users)
 
@@ -72,7 +71,7 @@ class FELRec(nn.Module):
         """The vectors and histories of all whom the block touches, as they will be."""
         users, items_taken = Pending.of_owners(block.users, block.items)
         items, users_there = Pending.of_owners(block.items, block.users)
-        with self._inference():
+        with inference(self):
             user_vectors, item_vectors = self._encode(
                 self._of_users(users, items_taken), self._of_items(items, users_there)
             )
@@ -97,7 +96,7 @@ class FELRec(nn.Module):
         newest = remains.newest(self.settings.history_length)
         histories = self.item_histories.rewrite(items, newest, remains.left)
         others = Histories(self.settings.history_length).recent(items, newest)
-        with self._inference():
+        with inference(self):
             (vectors,) = self._encode(Sequences(self.user_cache, *others, USER_SEQUENCE))
         vectors[torch.from_numpy(remains.left == 0)] = 0
         nothing = self.user_histories.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
@@ -113,7 +112,7 @@ class FELRec(nn.Module):
         last_user, last_item = last_occurrence(block.users), last_occurrence(block.items)
         items_before = Pending.within_block(block.users, block.items)[last_user]
         users_before = Pending.within_block(block.items, block.users)[last_item]
-        with self._inference():
+        with inference(self):
             user_vectors, item_vectors = self._encode(
                 self._of_users(block.users[last_user], items_before),
                 self._of_items(block.items[last_item], users_before),
@@ -268,16 +267,3 @@ class FELRec(nn.Module):
     def _append(self, block: Events) -> None:
         self.user_histories.append(block.users, block.items)
         self.item_histories.append(block.items, block.users)
-
-    @contextmanager
-    def _inference(self) -> Iterator[None]:
-        """No gradients and no dropout, whatever mode training is in."""
-        was_training = self.training
-        if was_training:
-            self.eval()
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            if was_training:
-                self.train()

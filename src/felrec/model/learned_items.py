@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -15,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 from felrec.data.events import Events, Rows
 from felrec.model.dropout import Masks
 from felrec.model.encoder import initialise
+from felrec.model.inference import inference
 from felrec.recommender import Queries, Tensors
 
 
@@ -54,7 +53,7 @@ class LearnedItems(nn.Module, ABC):
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """Scores (B, C); -inf for an item that was not in the training part."""
         known = candidates < self.items
-        with self._inference():
+        with inference(self):
             scores = self._scores(self._vectors(queries), self._rows(np.where(known, candidates, 0)))
         return scores if known.all() else scores.masked_fill_(torch.from_numpy(~known).to(self.device), -torch.inf)
 
@@ -70,13 +69,13 @@ class LearnedItems(nn.Module, ABC):
 
     def user_vectors(self, rows: Rows) -> Tensor:
         """Vectors (B, D) of users as they are now, of unit length."""
-        with self._inference():
+        with inference(self):
             return F.normalize(self._vectors(Queries.now(rows, 0.0)), dim=1)
 
     def item_vectors(self, rows: Rows) -> Tensor:
         """Vectors (B, D) of items, of unit length, zero if unknown."""
         known = rows < self.items
-        with self._inference():
+        with inference(self):
             vectors = F.normalize(self._item_vectors(self._rows(np.where(known, rows, 0))), dim=1)
             return vectors * torch.from_numpy(known[:, None]).to(self.device)
 
@@ -119,17 +118,6 @@ class LearnedItems(nn.Module, ABC):
 
     def _rows(self, rows: NDArray[np.integer]) -> Tensor:
         return torch.from_numpy(rows.astype(np.int64)).to(self.device)
-
-    @contextmanager
-    def _inference(self) -> Iterator[None]:
-        """No gradients and no dropout, whatever mode training is in."""
-        was_training = self.training
-        self.eval()
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            self.train(was_training)
 
 
 def draw_weights(module: nn.Module, generator: torch.Generator) -> None:
