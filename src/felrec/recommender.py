@@ -112,6 +112,28 @@ def as_arrays(change: Change, prefix: str = "") -> RowChange:
     }
 
 
+class Table(Protocol):
+    """A part of a recommender's state."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Its arrays, by name."""
+        ...
+
+    def load_state(self, state: dict[str, NDArray[Any]]) -> None:
+        """Put back what `state` returned."""
+        ...
+
+
+def state_of(table: Table, prefix: str = "") -> Tensors:
+    """The arrays of a part of the state, named as the whole state names them."""
+    return {prefix + name: torch.from_numpy(values) for name, values in table.state().items()}
+
+
+def load_table(table: Table, state: Tensors, prefix: str = "") -> None:
+    """Put back what `state_of` returned; whatever has another prefix is left alone."""
+    table.load_state({name.removeprefix(prefix): state[name].numpy() for name in state if name.startswith(prefix)})
+
+
 class Weightless:
     """What recommenders without weights have in common; they have no order of their own for protocol `paper`."""
 

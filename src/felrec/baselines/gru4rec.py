@@ -17,7 +17,7 @@ from felrec.model.dropout import drop
 from felrec.model.inference import inference
 from felrec.model.learned_items import LearnedItems
 from felrec.model.ranking_losses import bpr
-from felrec.recommender import Queries, Tensors
+from felrec.recommender import Queries, Tensors, state_of
 
 
 class OneHotGRUCell(nn.Module):
@@ -139,8 +139,7 @@ class GRU4Rec(LearnedItems):
 
     def state(self) -> Tensors:
         """The sessions."""
-        newest = {name: torch.from_numpy(values) for name, values in self.newest.state().items()}
-        return {"hidden": self.hidden.snapshot(), **newest}
+        return {"hidden": self.hidden.snapshot(), **state_of(self.newest)}
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""

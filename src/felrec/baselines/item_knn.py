@@ -11,13 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from felrec.baselines.parts import Part, load_parts, state_of
 from felrec.config import ItemKNNSettings
 from felrec.data.decay import DecayedCounts
 from felrec.data.events import Events, Rows
 from felrec.data.histories import Histories, Pending
 from felrec.data.pairs import Pairs, spread
-from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless
+from felrec.recommender import EVERYTHING, Queries, Recommender, Table, Tensors, Weightless, load_table, state_of
 
 _HALF_LIVES = (300.0, 3_000.0)
 _SHARES = (0.1, 1.0)
@@ -118,14 +117,17 @@ class ItemKNN(Weightless):
 
     def state(self) -> Tensors:
         """Counts, histories and pairs."""
-        return state_of(self._parts())
+        return {
+            name: tensor for prefix, table in self._tables().items() for name, tensor in state_of(table, prefix).items()
+        }
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        load_parts(self._parts(), state)
+        for prefix, table in self._tables().items():
+            load_table(table, state, prefix)
 
-    def _parts(self) -> dict[str, Part]:
-        return {"popular": self.popular, "events": self.events, "recent": self.recent, "together": self.together}
+    def _tables(self) -> dict[str, Table]:
+        return {"popular.": self.popular, "events.": self.events, "recent.": self.recent, "together.": self.together}
 
 
 def _pieces(lengths: NDArray[np.int64]) -> Iterator[slice]:

@@ -18,7 +18,7 @@ from felrec.data.split import Sizes
 from felrec.model.adaptation import Adaptation
 from felrec.model.learned_items import draw_weights
 from felrec.model.trajectories import Trajectories
-from felrec.recommender import EVERYTHING, Queries, Tensors
+from felrec.recommender import EVERYTHING, Queries, Tensors, load_table, state_of
 
 _LOG_SECONDS = 10.0  # by which the logarithm of a time is divided: half a day becomes about one
 
@@ -181,14 +181,14 @@ class JODIE(nn.Module):
 
     def state(self) -> Tensors:
         """Trajectories and previous items, and the parameters where events have changed them."""
-        state = {f"previous.{name}": torch.from_numpy(values) for name, values in self.previous.state().items()}
+        state = state_of(self.previous, "previous.")
         for name, side in (("users", self.users), ("items", self.items)):
             state |= {f"{name}.{key}": tensor for key, tensor in side.state().items()}
         return state | self.adaptation.state()
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        self.previous.load_state({name: state[f"previous.{name}"].numpy() for name in ("ring", "count")})
+        load_table(self.previous, state, "previous.")
         for name, side in (("users", self.users), ("items", self.items)):
             side.load_state(state[f"{name}.vectors"], state[f"{name}.moved"])
         self.adaptation.load_state(state)

@@ -21,6 +21,8 @@ from felrec.recommender import (
     Weightless,
     as_arrays,
     as_tensors,
+    load_table,
+    state_of,
 )
 
 
@@ -65,11 +67,11 @@ class Popularity(Weightless):
 
     def state(self) -> Tensors:
         """The counts."""
-        return {name: torch.from_numpy(values) for name, values in self.counts.state().items()}
+        return state_of(self.counts)
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        self.counts.load_state({name: tensor.numpy() for name, tensor in state.items()})
+        load_table(self.counts, state)
 
 
 class DecayedPopularity(Popularity):

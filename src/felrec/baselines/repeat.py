@@ -10,12 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from felrec.baselines.parts import Part, load_parts, state_of
 from felrec.config import RepeatOrder, RepeatSettings
 from felrec.data.decay import DecayedCounts
 from felrec.data.events import Events, Rows, Times
 from felrec.data.pairs import Pairs, spread
-from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless
+from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless, load_table, state_of
 
 _HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone: own items decide more
 _BLEND = 100.0  # an item that makes up about one per cent of what is taken now weighs as much as having had it once
@@ -106,14 +105,12 @@ class Repeat(Weightless):
 
     def state(self) -> Tensors:
         """Counts and pairs."""
-        return state_of(self._parts())
+        return state_of(self.counts, "counts.") | state_of(self.pairs, "pairs.")
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        load_parts(self._parts(), state)
-
-    def _parts(self) -> dict[str, Part]:
-        return {"counts": self.counts, "pairs": self.pairs}
+        load_table(self.counts, state, "counts.")
+        load_table(self.pairs, state, "pairs.")
 
 
 def _with_pending(stored: Own, queries: Queries, events: int) -> Own:

@@ -19,7 +19,7 @@ from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initiali
 from felrec.model.inference import inference
 from felrec.model.objectives import Contrast, Predict
 from felrec.model.sequences import Sequences, encode
-from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors
+from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors, state_of
 
 
 class FELRec(nn.Module):
@@ -198,8 +198,7 @@ class FELRec(nn.Module):
         """Vectors and histories of both sides."""
         state = {"user_cache": self.user_cache.snapshot(), "item_cache": self.item_cache.snapshot()}
         for side, histories in (("user", self.user_histories), ("item", self.item_histories)):
-            for name, values in histories.state().items():
-                state[f"{side}_{name}"] = torch.from_numpy(values)
+            state |= state_of(histories, f"{side}_")
         return state
 
     def load_state(self, state: Tensors) -> None:

@@ -30,7 +30,7 @@ from felrec.model.pooled_encoder import PooledEncoder
 from felrec.model.rates import KINDS
 from felrec.model.seeds import SeededCache, seeds
 from felrec.model.sequences import Sequences, encode
-from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors
+from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors, state_of
 
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # whom the user of an item is told from
@@ -207,7 +207,7 @@ class FELRecS(nn.Module):
 
     def state(self) -> Tensors:
         """Vectors, histories and counts."""
-        state = {name: torch.from_numpy(values) for name, values in self.counts.state().items()}
+        state = state_of(self.counts)
         if self.settings.cosine:
             state |= {"user_cache": self.user_cache.snapshot(), "item_cache": self.item_cache.snapshot()}
         return state

@@ -16,7 +16,7 @@ from felrec.data.histories import Histories
 from felrec.data.windows import WindowBatch, Windows
 from felrec.model.learned_items import LearnedItems
 from felrec.model.ranking_losses import bpr
-from felrec.recommender import Queries, Tensors
+from felrec.recommender import Queries, Tensors, load_table, state_of
 
 
 class NextItem(LearnedItems):
@@ -107,11 +107,11 @@ class NextItem(LearnedItems):
 
     def state(self) -> Tensors:
         """The histories."""
-        return {name: torch.from_numpy(values) for name, values in self.histories.state().items()}
+        return state_of(self.histories)
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        self.histories.load_state({name: tensor.numpy() for name, tensor in state.items()})
+        load_table(self.histories, state)
 
 
 def oldest_first(rows: Rows, mask: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.int64]]:
