@@ -36,6 +36,7 @@ def test_everything_once(url: str) -> None:
         assert shop.recommend("bob", candidates=[]).items == ()
         assert {item.id for item in shop.recommend("eve", candidates=["a/b", 7]).items} == {"a/b", "7"}
         assert len(shop.recommend_session(["a/b"], 4, candidates=None).items) == 4
+        assert shop.recommend_session(["a/b", "never seen"], 4).ignored == ("never seen",)
         assert len(shop.similar("a/b", 3).matches) == 3
         assert len(shop.audience("a/b", 3).matches) == 3
         assert len(shop.neighbours("ada", 3).matches) == 3
@@ -97,8 +98,11 @@ def answering(*answers: tuple[int, dict[str, str]]) -> Iterator[tuple[str, list[
     keys: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
+        def do_DELETE(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
             status, headers = answers[len(keys)]
             keys.append(self.headers["Idempotency-Key"])
             good = {"accepted": 1, "late": 0, "rejected": [], "events": 1, "added later": True}
@@ -132,9 +136,31 @@ def test_a_busy_service_is_tried_again_with_the_same_key() -> None:
         async with AsyncClient(url) as shop:
             return (await shop.record([("a", "b")], key="mine")).accepted
 
-    with answering((503, {}), (200, {})) as (url, keys):
+    with answering((502, {}), (504, {}), (200, {})) as (url, keys):  # its proxy, while it starts again
         assert asyncio.run(use(url)) == 1
-        assert keys == ["mine", "mine"]
+        assert keys == ["mine"] * 3
+
+
+def test_what_an_attempt_before_has_deleted_is_gone() -> None:
+    with answering((502, {}), (404, {}), (503, {}), (404, {})) as (url, _), Client(url) as shop:
+        shop.delete_item("a")
+        assert shop.erase_user("b").events == 0
+    with answering((404, {})) as (url, _), Client(url) as shop, pytest.raises(ServiceError):
+        shop.erase_user("never came")
+
+
+def test_what_is_no_answer_of_felrec_is_said_in_words() -> None:
+    with answering((200, {})) as (url, _), Client(url) as shop, pytest.raises(ServiceError, match="is it felrec"):
+        shop.erase_user("a")  # the answer is of another kind of request
+
+
+@pytest.mark.parametrize(
+    ("event", "key", "words"),
+    [(("ada", "x", float("nan")), None, "not a number"), (("ada", "x"), "schlüssel", "printable ASCII")],
+)
+def test_what_cannot_be_sent_is_refused_at_once(event: Any, key: str | None, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        calls.record([event], key)
 
 
 def test_it_gives_up_in_the_end() -> None:

@@ -62,3 +62,28 @@ def test_a_suggestion_that_comes_late_does_not_replace_the_choice(page: Page) ->
     page.locator("#lab-step").click()
     expect(page.locator("#notice")).to_contain_text("Choose an item or a user first")
     expect(page.locator("#lab-anchor input")).to_have_value("")
+
+
+def test_what_was_put_can_be_taken_off_after_a_field_was_changed(page: Page, api: httpx.Client) -> None:
+    page.goto("/#/lab")
+    expect(page.locator("#lab-anchor input")).not_to_have_value("")
+    for name in ("Gadget", "Widget"):
+        page.locator("#lab-name").fill(name)
+        page.locator("#lab-takers").fill("2" if name == "Gadget" else "3")  # forgets the trial before
+        page.locator("#lab-step").click()
+        expect(page.locator("#lab-told")).to_contain_text("After 1 event:")
+    page.locator("#lab-watchers").fill("3")
+    page.locator("#lab-watchers").blur()
+    page.locator("#lab-clear").click()
+    expect(page.locator("#lab-told")).to_contain_text("not recommended any more: Gadget, Widget")
+    assert [found(api, name)["available"] for name in ("Gadget", "Widget")] == [False, False]
+
+
+def test_a_second_click_waits_for_the_first(page: Page, api: httpx.Client) -> None:
+    page.goto("/#/lab")
+    expect(page.locator("#lab-anchor input")).not_to_have_value("")
+    page.locator("#lab-name").fill("Doodad")
+    page.evaluate("for (const _ of [1, 2]) document.querySelector('#lab-step').click()")
+    expect(page.locator("#lab-told")).to_contain_text("After 1 event:")
+    expect(page.locator("#lab-step")).to_be_enabled()
+    assert found(api, "Doodad")["events"] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 
 def choose(page: Page, place: str, typed: str, option: str) -> None:
@@ -82,3 +82,18 @@ def test_the_keyboard_is_enough(page: Page, api: httpx.Client) -> None:
     expect(page.locator("#click-to-list")).to_be_visible()
     expect(page.locator("#recommended li button").first).to_be_focused()
     assert events(api, "20") == before + 1
+
+
+def test_a_history_that_comes_late_is_not_drawn_under_another_name(page: Page, api: httpx.Client) -> None:
+    waiting: list[Route] = []
+    first, second = (user["id"] for user in api.get("/v1/users", params={"sample": True, "limit": 2}).json()["users"])
+    page.route(f"**/v1/users/{first}", lambda route: waiting.append(route))
+    page.goto(f"/#/live/{first}")
+    expect(page.locator("#recommended li")).to_have_count(10)
+    page.goto(f"/#/live/{second}")
+    shown = f"{events(api, second)} events"
+    expect(page.locator("#history-count")).to_have_text(shown)
+    with page.expect_response(f"**/v1/users/{first}"):
+        waiting.pop().continue_()
+    page.wait_for_timeout(100)
+    expect(page.locator("#history-count")).to_have_text(shown)

@@ -211,7 +211,8 @@ def test_the_same_key_gives_the_same_receipt_also_after_a_restart(tmp_path: Path
     assert engine.submit(made_up(20), IdempotencyKey("k", b"body")).result() == first
     assert engine.health().events == 20
     with pytest.raises(KeyConflict, match="new key"):
-        engine.submit(made_up(20), IdempotencyKey("k", b"another body"))
+        engine.submit(made_up(20), IdempotencyKey("k", b"another body")).result()
+    assert engine.health().queue == 0
     assert engine.submit(made_up(20), IdempotencyKey("k2", b"body")).result().events == 40
     engine.close()
 
@@ -233,6 +234,26 @@ def test_a_closed_engine_takes_nothing(tmp_path: Path) -> None:
     again = open_engine(tmp_path / "s")
     assert again.health().events == 250
     again.close()
+
+
+def test_memory_holds_no_key_that_is_answered(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    for n in range(5):
+        engine.submit(made_up(3, seed=n), IdempotencyKey(f"k{n}", b"body")).result()
+    post(engine, made_up(1))  # the one before has been put away when this is answered
+    assert not engine._writer._answers._waiting
+    engine.close()
+
+
+def test_small_posts_do_not_make_a_large_one_look_long(tmp_path: Path) -> None:
+    """A post of one event takes about as long as a full block, so events a second would say nothing."""
+    engine = open_engine(tmp_path / "s", limits=Limits(queue_seconds=3.0))
+    for n in range(100):
+        post(engine, made_up(1, seed=n))
+    large = engine.submit(made_up(2_000))
+    assert engine.submit(made_up(1)).result().accepted == 1
+    assert large.done()
+    engine.close()
 
 
 def test_a_full_queue_says_when_to_come_again(tmp_path: Path) -> None:

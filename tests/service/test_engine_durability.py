@@ -12,11 +12,13 @@ import torch
 
 from felrec.data.events import Events
 from felrec.data.synthetic import synthetic_log
-from felrec.errors import ConfigError, Stopped, StoreFull
+from felrec.errors import ConfigError, Stopped, StoreBusy, StoreFull
 from felrec.fitted import FittedModel
 from felrec.service.engine import Engine
+from felrec.service.importing import import_log
 from felrec.service.limits import Limits
 from felrec.service.records import Attributes, IdempotencyKey, NewEvent
+from felrec.store.protocol import Batch
 from felrec.store.sqlite import SqliteStore
 from stores import BASE, NOTHING, contents_of, digest, fitted, made_up, open_engine, post, replayed_offline, state_of
 
@@ -268,6 +270,31 @@ def test_the_state_that_did_not_fit_goes_with_the_next_write(tmp_path: Path) -> 
     engine.close()
     assert contents_of(tmp_path / "s").applied == 4
     assert replayed_offline(tmp_path / "s") == live
+
+
+def test_an_import_that_failed_half_way_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that is busy for a moment fails one chunk; the next must not be noted as if that one were there."""
+    log = synthetic_log(1_000, n_users=30, n_items=40, seed=5).log
+    limits, commit, left = Limits(submission=100), SqliteStore.commit, 3
+
+    def busy_once(store: SqliteStore, batch: Batch) -> None:
+        nonlocal left
+        left -= bool(batch.blocks)
+        if left == 0 and batch.blocks:
+            time.sleep(0.3)  # long enough for the next chunk to be ready
+            raise StoreBusy("somebody else is writing")
+        commit(store, batch)
+
+    monkeypatch.setattr(SqliteStore, "commit", busy_once)
+    engine = open_engine(tmp_path / "s", limits=limits)
+    with pytest.raises(StoreBusy):
+        import_log(engine, log)
+    engine.close()
+    again = open_engine(tmp_path / "s", limits=limits)
+    done = import_log(again, log)
+    assert (done.before, done.events) == (200, 800)
+    assert again.health().events == len(log)
+    again.close()
 
 
 def test_a_store_from_another_process_is_read_while_it_is_written(tmp_path: Path) -> None:

@@ -219,3 +219,18 @@ class Failing:
         if "wal_checkpoint" in statement:
             raise apsw.FullError("no room")
         return self._connection.execute(statement, *bindings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q"])
+def test_after_a_restart_the_last_rows_may_be_of_the_erased(name: str, tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", fitted(name))
+    post(engine, made_up(60, users=6))
+    post(engine, [NewEvent(WHO, "her own draft")])
+    engine.erase_user(WHO)
+    engine.close()
+    again = open_engine(tmp_path / "s", fitted(name))
+    everybody = {user.id for user in again.search_users("", 1_000)}
+    assert {user.id for user in again.neighbours("user 0", 1_000)} == everybody - {"user 0"}
+    assert {user.id for user in again.audience("item 1", 1_000)} <= everybody
+    assert "her own draft" not in {item.id for item in again.similar_items("item 1", 1_000)}
+    again.close()

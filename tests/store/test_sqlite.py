@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -13,7 +15,7 @@ from felrec.data.events import Events
 from felrec.errors import FelrecError, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
 from felrec.service.engine import Engine
 from felrec.service.records import Attributes, IdempotencyKey
-from felrec.store.protocol import EVENT, Base, Batch, Contents, Identity, Table
+from felrec.store.protocol import EVENT, Answer, Base, Batch, Contents, Identity, Table
 from felrec.store.sqlite import SqliteStore
 from stores import contents_of, fitted, made_up, open_engine, post
 
@@ -135,6 +137,42 @@ def test_a_backup_is_whole_and_never_overwrites(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="exists"):
             store.backup(tmp_path / "copy")
     assert len(contents_of(tmp_path / "copy").events) == 1
+    assert sorted(file.name for file in tmp_path.glob("*copy*")) == ["copy"]
+
+
+def test_there_is_no_backup_of_what_is_damaged(tmp_path: Path) -> None:
+    begun(tmp_path / "s").close()
+    with SqliteStore(tmp_path / "s") as store:
+        store.commit(one_block())
+    other = apsw.Connection(str(tmp_path / "s"))
+    other.execute("UPDATE blocks SET crc = crc + 1")
+    other.close()
+    with SqliteStore(tmp_path / "s", "read") as reader, pytest.raises(StoreDamaged, match="so there is no copy of it"):
+        reader.backup(tmp_path / "copy")
+    assert not list(tmp_path.glob("*copy*"))
+
+
+def test_a_backup_that_finds_no_room_names_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: SqliteStore, path: Path) -> None:
+        path.write_bytes(b"half of it")
+        raise apsw.FullError
+
+    monkeypatch.setattr(SqliteStore, "_copy", full)
+    with begun(tmp_path / "s") as store, pytest.raises(StoreFull, match=r"copy: there is no room"):
+        store.backup(tmp_path / "copy")
+    assert not list(tmp_path.glob("*copy*"))
+
+
+def test_an_answer_is_kept_until_it_expires(tmp_path: Path) -> None:
+    now = time.time()
+    with begun(tmp_path / "s") as store:
+        kept, old = Answer(b"k" * 16, b"b" * 16, "{}", now + 60), Answer(b"o" * 16, b"b" * 16, "{}", now - 60)
+        store.commit(replace(one_block(), answers=[kept, old]))
+        assert store.answer(kept.key) == kept
+        assert store.answer(old.key) is None
+        assert store.answer(b"never came") is None
+        plan = store._connection.execute("EXPLAIN QUERY PLAN DELETE FROM answers WHERE expires < 0").fetchall()
+        assert "USING" in str(plan)  # no commit looks through all keys of the day
 
 
 def test_files_of_others_and_of_the_future_are_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from felrec.cli.options import ItemColumn, TimeColumn, TimeUnit, UserColumn, open_log
 from felrec.cli.stores import StoreFile, require_extra
 from felrec.errors import ConfigError
 
@@ -20,6 +21,10 @@ def export(
     journal: Annotated[
         bool, typer.Option("--journal", help="Only what the store took in itself, without the log of its run.")
     ] = False,
+    user_col: UserColumn = None,
+    item_col: ItemColumn = None,
+    time_col: TimeColumn = None,
+    time_unit: TimeUnit = "auto",
 ) -> None:
     """Write the events of a store as a log, to train on or to take elsewhere, also while it is served.
 
@@ -33,7 +38,6 @@ def export(
       felrec train events.parquet --out runs/new
     """  # noqa: D301
     require_extra()
-    from felrec.cli.options import open_log
     from felrec.service.exporting import WRITERS, events_of
     from felrec.service.replaying import check_log
     from felrec.store.sqlite import SqliteStore
@@ -46,7 +50,7 @@ def export(
         raise ConfigError(f"{out}: unknown ending; choose one of {', '.join(WRITERS)}")
     if journal and log is not None:
         raise ConfigError("give either --log LOG or --journal")
-    first = None if log is None else open_log(log, None, None, None, "auto")
+    first = None if log is None else open_log(log, user_col, item_col, time_col, time_unit)
     with SqliteStore(store, "read") as opened:
         contents = opened.load()
     if not journal:

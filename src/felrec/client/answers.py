@@ -49,11 +49,15 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Recommendations:
-    """The best items, best first; `known` is false for a user without any event."""
+    """The best items, best first; `known` is false for a user without any event.
+
+    `ignored` are candidates, or items of a session, that no event has named yet.
+    """
 
     items: tuple[Recommendation, ...]
     known: bool
     milliseconds: float
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,11 +30,15 @@ class Call(Generic[A]):
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
+    gone: Callable[[], A] | None = None  # what it means if a second attempt finds nothing: the first one has done it
 
 
 def record(events: Iterable[Event], key: str | None) -> Call[Receipt]:
     """Post events. The key makes a repeated request count once; one is made up unless given."""
-    headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+    key = key or uuid.uuid4().hex
+    if not (key.isascii() and key.isprintable()):
+        raise DataError(f"key {key!r}: an idempotency key is of printable ASCII characters")
+    headers = {"Idempotency-Key": key}
     return Call("POST", "/v1/interactions", answers.receipt, body=list(map(_row, events)), headers=headers)
 
 
@@ -82,7 +87,7 @@ def item(identifier: Id) -> Call[Item]:
 
 def delete_item(identifier: Id) -> Call[None]:
     """Forget what was said about an item and recommend it no more."""
-    return Call("DELETE", f"/v1/items/{_part(identifier)}", lambda _: None)
+    return Call("DELETE", f"/v1/items/{_part(identifier)}", lambda _: None, gone=lambda: None)
 
 
 def user(identifier: Id) -> Call[User]:
@@ -92,7 +97,9 @@ def user(identifier: Id) -> Call[User]:
 
 def erase_user(identifier: Id) -> Call[Erasure]:
     """Erase a user."""
-    return Call("DELETE", f"/v1/users/{_part(identifier)}", answers.erasure)
+    return Call(
+        "DELETE", f"/v1/users/{_part(identifier)}", answers.erasure, gone=lambda: Erasure(0, 0, 0, cleaned=False)
+    )
 
 
 def stats() -> Call[dict[str, Any]]:
@@ -106,6 +113,8 @@ def _row(event: Event) -> dict[str, Any]:
     row: dict[str, Any] = {"user": event[0], "item": event[1]}
     if len(event) > 2:
         time = event[2]
+        if not isinstance(time, datetime) and not math.isfinite(time):
+            raise DataError(f"event {event!r}: the time is not a number; give seconds since 1970 or a datetime")
         row["timestamp"] = time.isoformat() if isinstance(time, datetime) else time
     return row
 

@@ -1,16 +1,21 @@
-"""When to try again: the service is busy (429), stopping (503) or out of reach. Every call can be repeated safely."""
+"""When to try again: the service is busy (429), stopping (503), or neither it nor its proxy answers.
+
+Every call can be repeated safely: posts have a key, and to delete what an attempt before has deleted is no error.
+"""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
+from felrec.client.calls import Call
 from felrec.errors import ServiceError
 
-AGAIN = (429, 503)
+AGAIN = (429, 502, 503, 504)
+A = TypeVar("A")
 
 
 @dataclass(frozen=True)
@@ -29,11 +34,13 @@ class Retries:
         return min(self.longest, seconds) * random.uniform(1.0, 1.25)  # not all clients in the same moment
 
 
-def checked(answer: httpx.Response) -> Any:
-    """The JSON of a good answer; the service's own words as an error otherwise."""
-    if answer.is_success:
-        return answer.json() if answer.content else None
+def read(call: Call[A], answer: httpx.Response, attempt: int) -> A:
+    """What a good answer says; the service's own words as an error otherwise."""
+    if answer.status_code == 404 and attempt and call.gone:
+        return call.gone()
     try:
+        if answer.is_success:
+            return call.read(answer.json() if answer.content else None)
         error = answer.json()["error"]
         message, code, request = error["message"], error["code"], error["request_id"]
     except (ValueError, KeyError, TypeError):

@@ -12,7 +12,7 @@ import httpx
 from felrec.client import calls
 from felrec.client.answers import Erasure, Item, Matches, Receipt, Recommendations, User
 from felrec.client.calls import Call, Event, Id
-from felrec.client.retries import Retries, checked, options, unreachable
+from felrec.client.retries import Retries, options, read, unreachable
 
 A = TypeVar("A")
 
@@ -41,7 +41,7 @@ class Client:
         tags: Sequence[str] = (),
         why: bool = False,
     ) -> Recommendations:
-        """The best k items for a user, out of all or of `candidates`, with all of the `tags`."""
+        """The best k items for a user, out of all or of `candidates`, with any of the `tags`."""
         return self._send(calls.recommend(user, k, exclude_seen, candidates, tags, why))
 
     def recommend_session(
@@ -85,7 +85,7 @@ class Client:
         return self._send(calls.user(user))
 
     def erase_user(self, user: Id) -> Erasure:
-        """Erase a user: events, history, vector and id."""
+        """Erase a user: events, history, vector and id. All counts are 0 if the answer to a first attempt was lost."""
         return self._send(calls.erase_user(user))
 
     def stats(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Client:
         if answer is None:
             assert broken is not None
             raise unreachable(broken, self.url)
-        return call.read(checked(answer))
+        return read(call, answer, attempt)
 
     def _try(self, call: Call[Any]) -> tuple[httpx.Response | None, httpx.TransportError | None]:
         request = {"params": call.query, "json": call.body, "headers": call.headers}

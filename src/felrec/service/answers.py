@@ -5,64 +5,65 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections import OrderedDict
-from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 
 from felrec.errors import KeyConflict
 from felrec.service.records import IdempotencyKey, Receipt, Rejected
-from felrec.store.protocol import Answer
+from felrec.store.protocol import Answer, Store
 
 
-@dataclass
-class Known:
-    """A submission with a key: done, or on its way."""
+@dataclass(frozen=True)
+class OnItsWay:
+    """A submission with a key that is not answered yet."""
 
     body: bytes
     future: Future[Receipt]
-    expires: float
 
 
 class Answers:
-    """Remembers keys for a while. Not safe for threads: the caller holds a lock."""
+    """Those of submissions that are done are in the store; memory holds only the ones on their way.
 
-    def __init__(self, seconds: float, kept: Iterable[Answer] = ()) -> None:
-        self._seconds = seconds
-        self._known: OrderedDict[bytes, Known] = OrderedDict()  # those that expire first come first
-        for answer in sorted(kept, key=lambda answer: answer.expires):
-            future: Future[Receipt] = Future()
-            future.set_result(_receipt(answer.text))
-            self._known[answer.key] = Known(answer.body, future, answer.expires)
+    The caller holds a lock for `waiting_for`, `begin` and `end`; the others are for the writer's thread.
+    """
 
-    def find(self, key: IdempotencyKey) -> Future[Receipt] | None:
-        """What became of the submission with this key; None if there was none, KeyConflict if it was another."""
-        self._forget_expired()
-        known = self._known.get(_digest(key.name.encode()))
-        if known is None:
+    def __init__(self, seconds: float, store: Store) -> None:
+        self._seconds, self._store = seconds, store
+        self._waiting: dict[bytes, OnItsWay] = {}
+
+    def waiting_for(self, key: IdempotencyKey) -> Future[Receipt] | None:
+        """The submission with this key, if it is on its way; KeyConflict if it is another."""
+        one = self._waiting.get(_digest(key.name.encode()))
+        if one is None:
             return None
-        if known.body != _digest(key.body):
-            raise KeyConflict("this idempotency key came before with another body; use a new key for new events")
-        return known.future
+        _check(key, one.body)
+        return one.future
 
     def begin(self, key: IdempotencyKey, future: Future[Receipt]) -> None:
         """A submission is on its way."""
-        digest = _digest(key.name.encode())
-        self._known[digest] = Known(_digest(key.body), future, time.time() + self._seconds)
+        self._waiting[_digest(key.name.encode())] = OnItsWay(_digest(key.body), future)
 
-    def drop(self, key: IdempotencyKey) -> None:
-        """It failed: the same key may come again."""
-        self._known.pop(_digest(key.name.encode()), None)
+    def end(self, key: IdempotencyKey) -> None:
+        """It is in the store, or it failed and may come again."""
+        self._waiting.pop(_digest(key.name.encode()), None)
+
+    def before(self, key: IdempotencyKey) -> Receipt | None:
+        """The receipt of the submission that came with this key; KeyConflict if it was another."""
+        kept = self._store.answer(_digest(key.name.encode()))
+        if kept is None:
+            return None
+        _check(key, kept.body)
+        return _receipt(kept.text)
 
     def answer(self, key: IdempotencyKey, receipt: Receipt) -> Answer:
-        """What the store keeps of it."""
-        digest = _digest(key.name.encode())
-        return Answer(digest, self._known[digest].body, json.dumps(asdict(receipt)), self._known[digest].expires)
+        """What the store keeps of a submission."""
+        text = json.dumps(asdict(receipt))
+        return Answer(_digest(key.name.encode()), _digest(key.body), text, time.time() + self._seconds)
 
-    def _forget_expired(self) -> None:
-        now = time.time()
-        while self._known and next(iter(self._known.values())).expires < now:
-            self._known.popitem(last=False)
+
+def _check(key: IdempotencyKey, body: bytes) -> None:
+    if body != _digest(key.body):
+        raise KeyConflict("this idempotency key came before with another body; use a new key for new events")
 
 
 def _digest(content: bytes) -> bytes:

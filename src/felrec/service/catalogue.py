@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,12 +29,11 @@ class Catalogue:
         self._attributes = dict(attributes)  # None: taken out
         self._tags: dict[str, set[int]] = {}
         self._out: set[int] = set()
-        self._titles: list[tuple[str, str]] | None = None  # from each word on, and whose
+        self._out_rows: Rows | None = None
+        self._titles = sorted(entry for item in self._attributes for entry in self._entries(item))
         rows = {name: row for row, name in enumerate(ids) if name in self._attributes}
         for name, row in rows.items():
             self._index(row, self._attributes[str(name)])
-        self.out = np.zeros(0, dtype=np.int32)  # rows that must not be recommended
-        self._list_out()
 
     def __contains__(self, item: str) -> bool:
         return self._attributes.get(item) is not None
@@ -47,12 +46,22 @@ class Catalogue:
         """Whether the item was deleted and not put since."""
         return item in self._attributes and self._attributes[item] is None
 
+    @property
+    def out(self) -> Rows:
+        """The rows that must not be recommended, ascending."""
+        if self._out_rows is None:
+            self._out_rows = np.sort(np.fromiter(self._out, np.int32, len(self._out)))
+        return self._out_rows
+
     def put(self, item: str, row: int, attributes: Attributes | None) -> None:
         """Set the attributes of an item, whose row is -1 if it has none; None takes it out."""
         if row >= 0:
             self.disappear(item, row)
+        for entry in self._entries(item):
+            del self._titles[bisect_left(self._titles, entry)]
         self._attributes[item] = attributes
-        self._titles = None
+        for entry in self._entries(item):
+            insort(self._titles, entry)
         if row >= 0:
             self.appear([item], row)
 
@@ -61,14 +70,14 @@ class Catalogue:
         for row, item in enumerate(items, first):
             if item in self._attributes:
                 self._index(row, self._attributes[item])
-        self._list_out()
 
     def disappear(self, item: str, row: int) -> None:
         """An item lost its row."""
         for tag in self.of(item).tags:
             self._tags[tag].discard(row)
-        self._out.discard(row)
-        self._list_out()
+        if row in self._out:
+            self._out.remove(row)
+            self._out_rows = None
 
     def tagged(self, tags: Sequence[str]) -> Rows:
         """The rows of items that have at least one of the tags, ascending."""
@@ -77,10 +86,6 @@ class Catalogue:
 
     def titled(self, prefix: str, k: int) -> list[str]:
         """The first k items with a title of which a word begins so, whatever the case."""
-        if self._titles is None:
-            titles = ((a.title.casefold(), item) for item, a in self._attributes.items() if a is not None and a.title)
-            words = ((title, item, word.start()) for title, item in titles for word in _WORDS.finditer(title))
-            self._titles = sorted((title[start:], item) for title, item, start in words)
         wanted = prefix.casefold()
         found: dict[str, None] = {}
         at = bisect_left(self._titles, (wanted,))
@@ -89,13 +94,15 @@ class Catalogue:
             at += 1
         return list(found)
 
-    def _list_out(self) -> None:
-        if len(self._out) != len(self.out) or self._out.difference(self.out.tolist()):
-            self.out = np.array(sorted(self._out), dtype=np.int32)
+    def _entries(self, item: str) -> list[tuple[str, str]]:
+        """The title of an item from each of its words on, and whose it is."""
+        title = (self.of(item).title or "").casefold()
+        return [(title[word.start() :], item) for word in _WORDS.finditer(title)]
 
     def _index(self, row: int, attributes: Attributes | None) -> None:
         if attributes is None or not attributes.available:
             self._out.add(row)
+            self._out_rows = None
         for tag in attributes.tags if attributes is not None else ():
             self._tags.setdefault(tag, set()).add(row)
 

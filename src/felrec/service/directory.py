@@ -21,7 +21,7 @@ class Directory:
     >>> users.extend(["c"])
     >>> users.rows(["a", "c", "x"]).tolist(), users.starting("", 9)
     ([2, 3, -1], ['a', 'b', 'c'])
-    >>> users.forget(2)
+    >>> users.forget([2])
     >>> users.row("a"), len(users), users.known
     (-1, 4, 2)
     """
@@ -62,11 +62,11 @@ class Directory:
         self._ids.extend(names)
         self._tail.extend(names)
 
-    def forget(self, row: int) -> None:
-        """Empty a row."""
-        name = self.name(row)
-        self._ids[row] = None
-        del self._rows[name]
+    def forget(self, rows: Iterable[int]) -> None:
+        """Empty some rows."""
+        for row in rows:
+            del self._rows[self.name(row)]
+            self._ids[row] = None
         self._sorted, self._tail = [], list(self._rows)
 
     def starting(self, prefix: str, k: int) -> list[str]:

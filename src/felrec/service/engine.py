@@ -74,7 +74,7 @@ class Engine:
         self.base = contents.identity.base  # the log and split whose state the store began with
         self._store = store
         self._replica = Replica(model, contents)
-        answers = Answers(limits.answer_hours * 3_600, contents.answers)
+        answers = Answers(limits.answer_hours * 3_600, store)
         self._recorder = Recorder(store, self._replica, answers, limits.block, contents.applied)
         self._recorder.catch_up(contents, progress)
         self._writer = Writer(self._recorder, answers, limits)
@@ -121,7 +121,7 @@ class Engine:
         rejected: Sequence[Rejected] = (),
         notes: Mapping[str, str] | None = None,
     ) -> Future[Receipt]:
-        """Take events in; the future resolves once all of them are on disk and visible, or fails with StoreFull.
+        """Take events in; the future resolves once all are on disk and visible, or fails with StoreFull or KeyConflict.
 
         Raises InvalidRequest (too many events), Overloaded (`retry_after`), KeyConflict, Stopped. `rejected` are rows
         that the caller refused: they only go into the receipt. The same key and body again give the first receipt.

@@ -19,9 +19,10 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
 
 def events_of(contents: Contents, log: InteractionLog | None = None) -> pl.DataFrame:
     """User, item and time of every event, in the order they came; those of the base first, if its log is given."""
+    users, items, times = list[str](), list[str](), list[float]()
+    for block in named_blocks(contents, log):  # most have one event, so no table for each
+        users += block.users
+        items += block.items
+        times += block.times
     schema = {"user": pl.String, "item": pl.String, "timestamp": pl.Float64}
-    blocks = [
-        pl.DataFrame({"user": block.users, "item": block.items, "timestamp": block.times}, schema=schema)
-        for block in named_blocks(contents, log)
-    ]
-    return pl.concat([pl.DataFrame(schema=schema), *blocks])
+    return pl.DataFrame({"user": users, "item": items, "timestamp": times}, schema=schema)

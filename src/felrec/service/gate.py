@@ -137,11 +137,14 @@ class Admission:
         if self.requests >= self.max_requests:
             raise busy("too many requests at once")
         self.requests += 1
-        taken = 0
+        taken, whole = 0, False
 
         async def counted() -> Message:
-            nonlocal taken
+            nonlocal taken, whole
             message = await receive()
+            if message["type"] == "http.disconnect" and not whole:
+                raise Problem(499, "the connection was closed before the request was whole")  # for the log alone
+            whole = not message.get("more_body", False)
             size = len(message.get("body", b""))
             taken += size
             self.bytes += size

@@ -78,17 +78,19 @@ def import_log(
             f"{old:,} of the {len(log) - start:,} events to take in are older than the newest of the store; if it has"
             " them, add --late skip (only what is newer), else --late take (they count as of now)"
         )
-    came_late, running = 0, list[tuple[int, Future[Receipt]]]()
-    for events, end in _chunks(log, start, engine.limits.submission):
-        running.append((len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})))
-        if len(running) == 2:  # prepare one while the other is taken in
-            came_late += _finish(running.pop(0), progress)
-    came_late += sum(_finish(one, progress) for one in running)
+    came_late, running = 0, None
+    for events, end in _chunks(log, start, engine.limits.submission):  # one is prepared while another is taken in
+        came_late += _finish(running, progress)  # before the next: what is noted of it must not hide a failure
+        running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
+    came_late += _finish(running, progress)
     return Imported(len(log) - start, before, came_late, start - before)
 
 
-def _finish(one: tuple[int, Future[Receipt]], progress: Progress | None) -> int:
-    events, future = one
+def _finish(running: tuple[int, Future[Receipt]] | None, progress: Progress | None) -> int:
+    """Wait for a chunk; how many of its events came late."""
+    if running is None:
+        return 0
+    events, future = running
     late = future.result().late
     if progress:
         progress(events)

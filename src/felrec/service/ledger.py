@@ -87,7 +87,10 @@ class Ledger:
     @classmethod
     def of_contents(cls, contents: Contents) -> Ledger:
         """What a store holds."""
-        return cls(contents.pairs, contents.parts, contents.events, contents.blocks)
+        ledger = cls(contents.pairs, contents.parts, contents.events, contents.blocks)
+        ledger._user_events.grow(len(contents.users))  # the last rows may be of erased ones, who have no events
+        ledger._item_events.grow(len(contents.items))
+        return ledger
 
     @property
     def users(self) -> Rows:

@@ -6,6 +6,7 @@ quarter; the match that colours them is always of now.
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -82,14 +83,15 @@ class Cartographer:
         return Waiting(WORKING.format(users=users, items=items, seconds=time.monotonic() - self._began), working)
 
     def _without_the_erased(self, made: Map) -> Map:
-        """A map shows nobody who is not in the store any more."""
-        kept = set(self.engine.known("user", [point.id for point in made.users]))
-        if len(kept) == len(made.users):
-            return made
-        self._map = replace(
-            made, version=made.version + 1, users=tuple(point for point in made.users if point.id in kept)
-        )
-        return self._map
+        """A map shows nobody and nothing that is not in the store any more."""
+        users, items = self._still_there("user", made.users), self._still_there("item", made.items)
+        if len(users) < len(made.users) or len(items) < len(made.items):
+            self._map = replace(made, version=_version(), users=users, items=items)
+        return self._map or made
+
+    def _still_there(self, side: Side, points: tuple[Point, ...]) -> tuple[Point, ...]:
+        kept = set(self.engine.known(side, [point.id for point in points]))
+        return tuple(point for point in points if point.id in kept)
 
     def match(self, *, user: str | None = None, item: str | None = None) -> tuple[int, list[float], list[float]]:
         """The map's version, and the match of each of its users and of its items to one user or one item, now."""
@@ -114,8 +116,7 @@ class Cartographer:
         try:
             events = self.engine.health().events
             users, items = self._place("user"), self._place("item")
-            version = self._map.version + 1 if self._map else 1
-            self._map = Map(version, events, users, items)
+            self._map = Map(_version(), events, users, items)
             note("map made", users=len(users), items=len(items), seconds=round(time.monotonic() - self._began, 1))
         except FelrecError as error:
             self._failure = f"There is no map: {error}"
@@ -136,6 +137,11 @@ class Cartographer:
             return self.engine.item(identifier).title
         except FelrecError:  # deleted in the meantime
             return None
+
+
+def _version() -> int:
+    """Random, so that a page that outlived a restart does not take another map for its own."""
+    return 1 + secrets.randbits(48)
 
 
 def embed(vectors: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -44,7 +44,7 @@ def replay_store(
     check_log(contents, log)
     begin(new, model, empty=True)
     replica = Replica(model, new.load())
-    recorder = Recorder(new, replica, Answers(0.0), Limits().block, 0)
+    recorder = Recorder(new, replica, Answers(0.0, new), Limits().block, 0)
     blocks = named_blocks(contents, log)
     while some := list(islice(blocks, _BLOCKS)):
         numbering = replica.numbering()

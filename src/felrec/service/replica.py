@@ -145,10 +145,10 @@ class Replica:
         self.events -= int(self.ledger.user_events[user])
         self.journal -= int((self.ledger.of_user(user) >= self.ledger.base).sum())
         self.ledger.forget(user)
-        self.users.forget(user)
+        self.users.forget([user])
         for row in items:
             self.catalogue.disappear(self.items.name(row), row)
-            self.items.forget(row)
+        self.items.forget(items)
         self.popularity = self._popularity()
         self.clock = max(self.base_clock, self.ledger.newest_before(self.ledger.blocks))
 

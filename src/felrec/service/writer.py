@@ -38,7 +38,7 @@ class Writer:
         self._changed = threading.Condition()
         self._closing = False
         self.waiting = 0  # events in the queue
-        self._rate = 1_000.0  # events a second, lately
+        self._pace = 0.1  # seconds that a block of events takes, lately
         self._thread = threading.Thread(target=self._run, name="felrec-writer", daemon=True)
         self._thread.start()
 
@@ -47,10 +47,10 @@ class Writer:
         if len(submission) > self._limits.submission:
             raise InvalidRequest(f"{len(submission)} events; send at most {self._limits.submission:,} at a time")
         with self._changed:
-            if submission.key and (before := self._answers.find(submission.key)):
+            if submission.key and (before := self._answers.waiting_for(submission.key)):
                 return before
             self._check_open()
-            seconds = self.waiting / self._rate
+            seconds = self._blocks(self.waiting) * self._pace
             if self.waiting + len(submission) > self._limits.queue or seconds > self._limits.queue_seconds:
                 wait = min(30.0, max(1.0, seconds))
                 raise Overloaded(f"{self.waiting:,} events wait; try again in {wait:.0f} s", wait)
@@ -112,29 +112,53 @@ class Writer:
                     break
             return taken
 
-    def _write(self, submissions: list[Submission]) -> None:
-        begun, events = time.perf_counter(), sum(map(len, submissions))
+    def _write(self, taken: list[Submission]) -> None:
+        begun, submissions = time.perf_counter(), [one for one in taken if not self._came_before(one)]
+        if not submissions:
+            return
         try:
             receipts = self._recorder.take_in(submissions)
         except Exception as error:
             self._failed(submissions, error)
             return
-        self._rate += 0.1 * (events / max(time.perf_counter() - begun, 1e-6) - self._rate)
-        with self._changed:
-            self.waiting -= events
+        blocks = self._blocks(sum(map(len, submissions)))
+        self._pace += (1 - 0.9**blocks) * ((time.perf_counter() - begun) / blocks - self._pace)
+        self._end(submissions)
         for submission, receipt in zip(submissions, receipts, strict=True):
             submission.future.set_result(receipt)
+
+    def _came_before(self, submission: Submission) -> bool:
+        """Give a submission that is in the store already its receipt again."""
+        if submission.key is None:
+            return False
+        try:
+            receipt = self._answers.before(submission.key)
+        except Exception as error:
+            self._failed([submission], error)
+            return True
+        if receipt is not None:
+            self._end([submission])
+            submission.future.set_result(receipt)
+        return receipt is not None
 
     def _failed(self, submissions: list[Submission], error: Exception) -> None:
         if not isinstance(error, FelrecError):
             _log.exception("a batch of events was not taken in")
+        self._end(submissions)
+        for submission in submissions:
+            submission.future.set_exception(error)
+
+    def _end(self, submissions: list[Submission]) -> None:
+        """They wait no longer."""
         with self._changed:
             for submission in submissions:
                 self.waiting -= len(submission)
                 if submission.key:
-                    self._answers.drop(submission.key)
-        for submission in submissions:
-            submission.future.set_exception(error)
+                    self._answers.end(submission.key)
+
+    def _blocks(self, events: int) -> int:
+        """How many blocks events make. Their number says more of the time than that of events: most of it is fixed."""
+        return -(-events // self._limits.block)
 
 
 def _resolve(future: Future[Any], work: Callable[[], Any]) -> None:

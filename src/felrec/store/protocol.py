@@ -134,6 +134,10 @@ class Store(Protocol):
         """Everything, with every checksum checked. StoreDamaged if one is wrong."""
         ...
 
+    def answer(self, key: bytes) -> Answer | None:
+        """What a submission with this key was answered, unless that has expired. For the thread that commits."""
+        ...
+
     def commit(self, batch: Batch) -> None:
         """Write a batch; when this returns it survives a crash. StoreFull or another StoreError: nothing happened."""
         ...

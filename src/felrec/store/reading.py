@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -167,9 +168,18 @@ def _read_attributes(connection: apsw.Connection, count: int, report: Report) ->
     return attributes
 
 
-def _read_answers(connection: apsw.Connection, report: Report) -> list[Answer]:
+def read_answer(connection: apsw.Connection, key: bytes, report: Report) -> Answer | None:
+    """What a submission with this key was answered, unless that has expired."""
+    where = "WHERE key = ? AND expires >= ?"
+    return next(iter(_read_answers(connection, report, where, (key, time.time()))), None)
+
+
+def _read_answers(
+    connection: apsw.Connection, report: Report, where: str = "", bindings: tuple[Any, ...] = ()
+) -> list[Answer]:
     answers = []
-    for key, body, text, expires, crc in connection.execute("SELECT key, body, text, expires, crc FROM answers"):
+    statement = f"SELECT key, body, text, expires, crc FROM answers {where}"
+    for key, body, text, expires, crc in connection.execute(statement, bindings):
         answer = Answer(_bytes(key), _bytes(body), str(text), float(expires))
         if answer_crc(answer) != crc:
             report("answers: one is damaged")

@@ -15,6 +15,7 @@ CREATE TABLE blocks (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER
 CREATE TABLE state (row INTEGER PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE answers (key BLOB PRIMARY KEY, body BLOB NOT NULL, text TEXT NOT NULL, expires REAL NOT NULL,
                       crc INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX answers_by_end ON answers (expires);
 """
 # A row of `state` is row r of table t, numbered r * (number of tables) + t: all that an event changes of a user lies on
 # one page.

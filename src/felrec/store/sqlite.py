@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
 import time
@@ -17,10 +18,11 @@ import apsw
 from felrec.data.events import RowChange
 from felrec.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
 from felrec.store.checksums import encode_rows, of_name, of_row, to_json
-from felrec.store.protocol import Base, Batch, Contents, Identity, Removal, Table
+from felrec.store.protocol import Answer, Base, Batch, Contents, Identity, Removal, Table
 from felrec.store.reading import (
     Counters,
     answer_crc,
+    read_answer,
     read_contents,
     read_counters,
     read_identity,
@@ -108,6 +110,11 @@ class SqliteStore:
         with self._reading():
             return read_contents(self._connection, self._damaged)
 
+    def answer(self, key: bytes) -> Answer | None:
+        """What a submission with this key was answered, unless that has expired. For the thread that commits."""
+        with self._reading():
+            return read_answer(self._connection, key, self._damaged)
+
     def commit(self, batch: Batch) -> None:
         """Write a batch in one transaction; when this returns it is on disk."""
         counters = replace(self._counters, state=list(self._counters.state or ()), applied=batch.applied)
@@ -157,23 +164,33 @@ class SqliteStore:
         return not self._unclean
 
     def backup(self, path: Path) -> None:
-        """A consistent copy, first under another name so that `path` is whole or not there."""
+        """A consistent copy. It is made and checked under another name, so that `path` is whole or not there."""
         if path.exists():
             raise StoreError(f"{path} exists; give the backup a new name")
         if not path.absolute().parent.is_dir():
             raise StoreError(f"{path}: there is no directory {path.parent}; make it, or choose another path")
         unfinished = path.with_name(f".{path.name}.copy")
-        unfinished.unlink(missing_ok=True)
-        with self._translated():
-            copy = apsw.Connection(str(unfinished))
-            try:
-                with copy.backup("main", self._connection, "main") as copying:
-                    copying.step(-1)  # in one go: a write in between would make it begin again
-            finally:
-                copy.close()
-        with unfinished.open("r+b") as file:
+        _remove(unfinished)  # of an attempt that was killed
+        try:
+            with self._translated(str(path)):
+                self._copy(unfinished)
+            with SqliteStore(unfinished, "read") as copy:
+                findings = copy.verify()
+            if findings:
+                raise StoreDamaged(f"{self.name} is damaged, so there is no copy of it ({findings[0]})")
+            unfinished.rename(path)
+        finally:
+            _remove(unfinished)
+
+    def _copy(self, path: Path) -> None:
+        copy = apsw.Connection(str(path))
+        try:
+            with copy.backup("main", self._connection, "main") as copying:
+                copying.step(-1)  # in one go: a write in between would make it begin again
+        finally:
+            copy.close()
+        with path.open("r+b") as file:
             os.fsync(file.fileno())
-        unfinished.rename(path)
 
     def verify(self) -> list[str]:
         """Check the file's own structure, every checksum, every count."""
@@ -325,24 +342,31 @@ class SqliteStore:
         raise StoreDamaged(_DAMAGED.format(name=self.name, what=what))
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, name: str | None = None) -> Iterator[None]:
         """Every way in which SQLite fails, as an error that says what to do."""
+        name = name or self.name
         try:
             yield
         except apsw.FullError:
-            raise StoreFull(f"{self.name}: there is no room left; make some, then write again") from None
+            raise StoreFull(f"{name}: there is no room left; make some, then write again") from None
         except apsw.NotADBError:
-            raise StoreDamaged(_FOREIGN.format(name=self.name)) from None
+            raise StoreDamaged(_FOREIGN.format(name=name)) from None
         except (apsw.BusyError, apsw.LockedError):
-            raise StoreBusy(f"{self.name}: another process has been writing for {_WAIT // 1000} s; stop it") from None
+            raise StoreBusy(f"{name}: another process has been writing for {_WAIT // 1000} s; stop it") from None
         except apsw.CantOpenError:
-            raise StoreError(f"{self.name}: cannot be opened; check its rights and those of its directory") from None
+            raise StoreError(f"{name}: cannot be opened; check its rights and those of its directory") from None
         except (apsw.ReadOnlyError, apsw.PermissionsError):
-            raise StoreError(f"{self.name}: cannot be written; check its rights and those of its directory") from None
+            raise StoreError(f"{name}: cannot be written; check its rights and those of its directory") from None
         except apsw.IOError as error:
-            raise StoreError(f"{self.name}: the disk failed ({error}); check it, then write again") from None
+            raise StoreError(f"{name}: the disk failed ({error}); check it, then write again") from None
         except apsw.Error as error:
             self._damaged(" ".join(str(error).split())[:120])
+
+
+def _remove(path: Path) -> None:
+    """A file of SQLite and those beside it."""
+    for left in path.parent.glob(f"{glob.escape(path.name)}*"):
+        left.unlink()
 
 
 def _take_lease(path: Path) -> apsw.Connection:

@@ -9,6 +9,7 @@ const PACE = 220; // milliseconds between events of a run, so that the eye can f
 
 let anchor = null; // {kind, id, title}
 let trial = null;
+const shelf = []; // items that this page has put and not taken off again
 let running = false;
 
 export function mount() {
@@ -21,7 +22,7 @@ export function mount() {
     if (running) running = false;
     else run();
   });
-  byId("lab-step").addEventListener("click", () => attempt(step));
+  byId("lab-step").addEventListener("click", stepOnce);
   byId("lab-clear").addEventListener("click", () => attempt(clear));
   for (const id of ["lab-takers", "lab-watchers"]) byId(id).addEventListener("change", forget);
   byId("lab-name").value = "A brand-new thing";
@@ -74,14 +75,21 @@ async function run() {
   byId("lab-step").disabled = false;
 }
 
+async function stepOnce() {
+  byId("lab-step").disabled = true; // a second click would run beside the first
+  await attempt(step);
+  byId("lab-step").disabled = running;
+}
+
 /** One more event; true if there are more to come. */
 async function step() {
-  if (!trial || !trial.takers.length) trial = await begin();
-  const user = trial.takers.shift();
+  const current = trial?.takers.length ? trial : await begin(); // a field that is changed meanwhile forgets `trial`
+  const user = current.takers[0];
   const clicked = performance.now();
-  await interact(user.id, trial.item.id);
-  await measure(user, clicked);
-  return trial.takers.length > 0;
+  await interact(user.id, current.item.id);
+  current.takers.shift();
+  await measure(current, user, clicked);
+  return current.takers.length > 0;
 }
 
 const complaint = (message) => Object.assign(new Error(message), { code: "page" });
@@ -97,10 +105,12 @@ async function begin() {
   const title = byId("lab-name").value.trim() || "A brand-new thing";
   const item = { id: `lab-${randomKey().slice(0, 8)}`, title };
   await put(`v1/items/${part(item.id)}`, { title, tags: ["lab"] });
+  shelf.push(item);
   byId("lab-clear").disabled = false;
-  trial = { item, ...group, points: [], total: group.takers.length };
-  await measure(null, performance.now());
-  return trial;
+  const begun = { item, ...group, points: [], total: group.takers.length };
+  trial = begun;
+  await measure(begun, null, performance.now());
+  return begun;
 }
 
 /** Every other user takes it, the others watch: both groups are equally close to the anchor. */
@@ -113,8 +123,8 @@ function deal(users, wanted) {
   return { takers, watchers };
 }
 
-async function measure(user, clicked) {
-  const answer = user ? await get(`v1/items/${part(trial.item.id)}/rank`, { users: trial.watchers.map(({ id }) => id) }) : await unranked();
+async function measure(trial, user, clicked) {
+  const answer = user ? await get(`v1/items/${part(trial.item.id)}/rank`, { users: trial.watchers.map(({ id }) => id) }) : await unranked(trial);
   const ranks = answer.users.map(({ rank }) => place(rank, answer)).sort((a, b) => a - b);
   const at = (share) => ranks[Math.min(ranks.length - 1, Math.floor(share * ranks.length))];
   trial.catalogue = answer.catalogue;
@@ -126,7 +136,7 @@ async function measure(user, clicked) {
 }
 
 /** Before its first event the item has no rank. */
-async function unranked() {
+async function unranked(trial) {
   const { items } = await get("v1/stats");
   return { catalogue: items, users: trial.watchers.map(() => ({ rank: null })), decayed_popularity: null };
 }
@@ -135,8 +145,14 @@ async function unranked() {
 const place = (rank, { catalogue }) => (rank === null ? catalogue + 1 : rank + 1);
 
 async function clear() {
-  await put(`v1/items/${part(trial.item.id)}`, { title: trial.item.title, tags: ["lab"], available: false });
-  byId("lab-told").textContent = `${trial.item.title} is off the shelf: it is not recommended any more.`;
+  const names = [];
+  while (shelf.length) {
+    const { id, title } = shelf[0];
+    await put(`v1/items/${part(id)}`, { title, tags: ["lab"], available: false });
+    shelf.shift();
+    names.push(title);
+  }
+  byId("lab-told").textContent = `Off the shelf, and not recommended any more: ${names.join(", ")}.`;
   byId("lab-clear").disabled = true;
   trial = null;
 }

@@ -55,7 +55,9 @@ function refresh(before = null) {
     if (whose !== user) return null;
     drawRecommended(answer, before);
     const drawn = performance.now();
-    drawHistory(answer.known ? await get(`v1/users/${part(whose)}`) : { events: 0, history: [] });
+    const person = answer.known ? await get(`v1/users/${part(whose)}`) : { events: 0, history: [] };
+    if (whose !== user) return null;
+    drawHistory(person);
     return { drawn, milliseconds: answer.milliseconds };
   });
 }

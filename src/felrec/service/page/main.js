@@ -16,7 +16,7 @@ let current = null;
 function route() {
   if (location.hash === "#main") return; // the link that skips the navigation
   const [name, ...rest] = location.hash.slice(2).split("/");
-  const wanted = name in views ? name : "live";
+  const wanted = Object.hasOwn(views, name) ? name : "live";
   if (current && current !== wanted) {
     views[current].hide();
     clear();

@@ -1,7 +1,7 @@
 // The map: two t-SNE plots on canvases, users and items, coloured by the match to what is selected.
 import { get } from "./api.js";
 import { byId, count, h, nameOf, short } from "./dom.js";
-import { attempt } from "./notice.js";
+import { attempt, clear, complain } from "./notice.js";
 import { picker } from "./picker.js";
 import { Plot } from "./plot.js";
 
@@ -25,7 +25,8 @@ export function mount() {
 
 export function show() {
   repaint();
-  attempt(version === null ? load : match);
+  if (version === null) keepLoading();
+  else attempt(match);
 }
 
 export function hide() {
@@ -34,13 +35,24 @@ export function hide() {
 
 const open = () => !byId("view-map").hidden;
 
+/** Until there are points: a service that is away for a moment is no reason to stop. */
+async function keepLoading() {
+  try {
+    await load();
+    clear();
+  } catch (error) {
+    complain(error);
+    if (error.code === "unreachable" && open()) timer = setTimeout(keepLoading, AGAIN);
+  }
+}
+
 /** The points; asked again while the service is still placing them. */
 async function load() {
   clearTimeout(timer);
   const answer = await get("v1/map");
   if (!answer.ready) {
     byId("map-told").textContent = answer.message;
-    if (answer.working && open()) timer = setTimeout(() => attempt(load), AGAIN);
+    if (answer.working && open()) timer = setTimeout(keepLoading, AGAIN);
     return;
   }
   version = answer.version;
