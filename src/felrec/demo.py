@@ -23,7 +23,7 @@ from felrec.data.log import InteractionLog
 from felrec.data.sources import read_log
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
-from felrec.errors import CheckpointError, ConfigError, how_to_install
+from felrec.errors import CheckpointError, ConfigError, StoreBusy, StoreError, how_to_install
 from felrec.service.engine import Engine
 from felrec.service.listening import listen
 from felrec.service.records import Attributes, NewEvent
@@ -146,6 +146,8 @@ def _clear(out: Path) -> None:
     """Remove an earlier demo from `out`, and never anything else."""
     if out.exists() and not _is_demo(out):
         raise CheckpointError(f"{out} holds something that is no demo; choose another --out")
+    if _is_served(out / "store.sqlite"):
+        raise CheckpointError(f"{out} is served by a demo that runs already; stop it, or choose another --out")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
 
@@ -157,6 +159,16 @@ def _is_demo(out: Path) -> bool:
     names = {entry.name for entry in out.iterdir()}
     others = {name for name in names - {MARK, "log.parquet", MODEL} if not name.startswith("store.sqlite")}
     return not names or (MARK in names and not others)
+
+
+def _is_served(store: Path) -> bool:
+    try:
+        SqliteStore(store, "write").close()
+    except StoreBusy:
+        return True
+    except StoreError:  # there is none, or it is damaged
+        return False
+    return False
 
 
 def _most_frequent(bought: pl.DataFrame, column: str, number: int) -> pl.DataFrame:

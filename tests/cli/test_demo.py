@@ -17,6 +17,7 @@ import pytest
 from felrec import demo
 from felrec.errors import CheckpointError
 from felrec.service.engine import Engine
+from felrec.service.records import NewEvent
 
 from .conftest import ENVIRONMENT
 
@@ -88,6 +89,17 @@ def newest(engine: Engine) -> float:
     """How many seconds ago the last purchase was."""
     health = engine.health()
     return health.started - health.clock
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_demo_that_is_served_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "find_spec", lambda _: None)
+    engine = demo.prepare(tmp_path / "demo")
+    with pytest.raises(CheckpointError, match="served by a demo that runs already"):
+        demo.prepare(tmp_path / "demo")
+    assert engine.submit([NewEvent("ada", "tea")]).result().events == 601
+    engine.close()
+    assert (tmp_path / "demo" / "store.sqlite").exists()
 
 
 def test_what_is_no_demo_is_never_removed(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_similar_users_take_a_new_item_and_it_gets_ranks(page: Page, api: httpx.
     assert ranks[0] < ranks[-1]
 
     page.locator("#lab-clear").click()
-    expect(page.locator("#lab-told")).to_contain_text("off the shelf")
+    expect(page.locator("#lab-told")).to_contain_text("Off the shelf")
     assert found(api, "Novelty")["available"] is False
 
 

@@ -91,6 +91,10 @@ def test_attributes_filter_and_show(engine: Engine) -> None:
     engine.put_item("item 3", Attributes("Rolls", ("bakery",)))
     assert set(ids(engine.recommend("user 1", tags=["bakery"]))) == {"item 1", "item 3"}
     assert [found.id for found in engine.search_items("br")] == ["item 1"]
+    first, *others = [found.id for found in engine.search_items("item", 4)]
+    engine.delete_item(first)  # what is gone takes nobody's place
+    assert [found.id for found in engine.search_items("item", 3)] == others
+    engine.put_item(first, Attributes())
 
 
 def test_an_item_is_put_before_its_first_event_and_taken_out(engine: Engine) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastapi import Request
 from starlette.datastructures import Headers
@@ -12,6 +12,7 @@ from felrec.service.engine import Engine
 from felrec.service.keys import KeyFile
 from felrec.service.metrics import Metrics
 from felrec.service.problems import Problem
+from felrec.service.records import Health
 
 PUBLIC = ("/", "/healthz", "/readyz", "/openapi.json")  # no data of anybody; nor is there any under /static/
 READING = ("GET", "HEAD")
@@ -26,6 +27,11 @@ class Service:
     metrics: Metrics
     keys: KeyFile | None = None  # None: everybody who can reach it may do everything
     stopping: bool = False
+
+    def health(self) -> Health:
+        """That of the engine; a service that stops is not ready."""
+        health = self.engine.health()
+        return replace(health, ready=False) if self.stopping else health
 
 
 def service_of(request: Request) -> Service:

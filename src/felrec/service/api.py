@@ -59,7 +59,7 @@ def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[
         lifespan=_lifespan,
         responses={status: {"model": Refusal} for status in sorted(CODES)},
     )
-    service = Service(engine, Metrics(engine.health), keys)
+    service = Service(engine, Metrics(lambda: service.health()), keys)
     app.state.service = service
     app.include_router(routes_recommend.often)  # the first ones are found fastest
     for routes in (routes_events, routes_recommend, routes_catalogue, page_routes, routes_status):

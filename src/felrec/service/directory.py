@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Sequence
+from itertools import filterfalse, islice, repeat, takewhile
 
 import numpy as np
 
@@ -69,11 +69,12 @@ class Directory:
             self._ids[row] = None
         self._sorted, self._tail = [], list(self._rows)
 
-    def starting(self, prefix: str, k: int) -> list[str]:
-        """The first k ids that begin so, in alphabetical order."""
+    def starting(self, prefix: str, k: int, leave_out: Callable[[str], bool] = lambda _: False) -> list[str]:
+        """The first k ids that begin so, in alphabetical order, without some."""
         with self._sorting:  # readers share this
             if len(self._tail) > _TAIL:
                 self._sorted, self._tail = sorted([*self._sorted, *self._tail]), []
-        start = bisect_left(self._sorted, prefix)
-        found = [name for name in self._sorted[start : start + k] if name.startswith(prefix)]
-        return sorted([*found, *(name for name in self._tail if name.startswith(prefix))])[:k]
+        on = map(self._sorted.__getitem__, range(bisect_left(self._sorted, prefix), len(self._sorted)))
+        found = islice(filterfalse(leave_out, takewhile(lambda name: name.startswith(prefix), on)), k)
+        others = (name for name in self._tail if name.startswith(prefix) and not leave_out(name))
+        return sorted([*found, *others])[:k]

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from itertools import islice
 
 import numpy as np
 
@@ -266,11 +267,10 @@ class Engine:
     def search_items(self, prefix: str, k: int = 10) -> list[Named]:
         """Items with a word of the title that begins so, ignoring case, then those whose id does."""
         with self._replica.lock.read():
-            titled = self._replica.catalogue.titled(prefix, self._bounded(k)) if prefix else []
-            found = dict.fromkeys([*titled, *self._replica.items.starting(prefix, k)])
-            return [
-                named_item(self._replica, name) for name in found if not self._replica.catalogue.is_taken_out(name)
-            ][:k]
+            catalogue = self._replica.catalogue
+            titled = catalogue.titled(prefix, self._bounded(k)) if prefix else []
+            found = dict.fromkeys([*titled, *self._replica.items.starting(prefix, k, catalogue.is_taken_out)])
+            return [named_item(self._replica, name) for name in islice(found, k)]
 
     def known(self, side: Side, ids: Sequence[str]) -> list[str]:
         """Those of some users or items that there are."""

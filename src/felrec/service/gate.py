@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from felrec.service.listening import is_local
 from felrec.service.logs import note
 from felrec.service.problems import Problem
 
@@ -111,8 +112,8 @@ class Hosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "http" and self.allowed is not None:
-            host = header(scope, b"host").lower()
-            if host not in self.allowed and PORT.sub("", host) not in self.allowed:
+            name = PORT.sub("", header(scope, b"host").lower())
+            if name not in self.allowed and not is_local(name):
                 raise Problem(421, "this service answers to localhost alone; behind a proxy start it with --keys")
         await self.app(scope, receive, send)
 

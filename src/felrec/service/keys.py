@@ -48,7 +48,7 @@ class KeyFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._stamp: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, ...] | None = None
         self._keys: list[Key] = []
 
     def entries(self) -> list[Key]:
@@ -92,12 +92,12 @@ class KeyFile:
                 found = frozenset(key.scopes)
         return found
 
-    def _stamp_now(self) -> tuple[int, int, int] | None:
+    def _stamp_now(self) -> tuple[int, ...] | None:
         try:
             status = self.path.stat()
         except FileNotFoundError:
             return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+        return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino  # rights change the first alone
 
     def _read(self) -> list[Key]:
         try:

@@ -97,7 +97,7 @@ class _State(Collector):
         health = self.health()
         for name, text, value in (
             ("ready", "1 if the service takes requests.", health.ready),
-            ("durable", "0 if the last write found no room on the disk.", health.durable),
+            ("durable", "0 if the last write did not reach the disk.", health.durable),
             ("queue_depth", "Events that wait to be made durable.", health.queue),
             ("queue_limit", "Events that may wait before posts are answered with 429.", health.queue_limit),
             ("items", "Items of the catalogue.", health.items),

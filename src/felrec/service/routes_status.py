@@ -29,7 +29,7 @@ async def healthz() -> Response:
 async def readyz(request: Request) -> Response:
     """Ready: it takes requests. A balancer sends none while it is not."""
     service = service_of(request)
-    if service.stopping or not service.engine.health().ready:
+    if not service.health().ready:
         why = "it is stopping" if service.stopping else "it must be restarted, its log says why"
         raise Problem(503, f"not ready: {why}", retry_after(5))
     return json_response({"status": "ready"})
@@ -45,11 +45,11 @@ def metrics(request: Request) -> Response:
 def stats(request: Request) -> Response:
     """The numbers for people: the engine, recent rates and latencies, memory, and how even recommendations are."""
     service = service_of(request)
-    health = service.engine.health()
+    health = service.health()
     return json_response(
         {
-            "ready": health.ready and not service.stopping,
-            "disk_full": not health.durable,
+            "ready": health.ready,
+            "durable": health.durable,
             "problem": health.problem,
             "model": health.model,
             "events": health.events,

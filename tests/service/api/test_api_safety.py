@@ -62,7 +62,7 @@ def test_security_headers(service: Opened, path: str) -> None:
 
 
 def test_a_name_of_another_site_is_refused(service: Opened) -> None:
-    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000"):
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "127.0.0.2:8000", "[::1]:8000"):
         assert service.get("/healthz", headers={"Host": host}).status_code == 200, host
     for host in ("evil.example", "localhost.evil.example", "127.0.0.1.nip.io:8000", ""):
         answer = service.get("/v1/stats", headers={"Host": host})
@@ -104,6 +104,25 @@ def test_a_file_of_keys_that_cannot_be_read_leaves_the_keys_as_they_were(tmp_pat
     assert serving.scopes_of(secret) == frozenset({"read"})
     with pytest.raises(ConfigError, match="as the user of the service"):
         KeyFile(keys.path).entries()
+
+
+def test_a_file_of_keys_whose_rights_were_mended_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = KeyFile(tmp_path / "keys.json")
+    secret, entry = keys.add(["read"])
+    serving = KeyFile(keys.path)
+    assert serving.scopes_of(secret)
+    with monkeypatch.context() as patch:  # root, who may run this, can read every file
+        patch.setattr(Path, "read_text", _refused)
+        keys.path.write_text(
+            keys.path.read_bytes().decode().replace(entry.id, "00000000").replace(entry.sha256, "0" * 64)
+        )
+        assert serving.scopes_of(secret)
+    keys.path.chmod(0o640)
+    assert serving.scopes_of(secret) is None
+
+
+def _refused(*_: object, **__: object) -> str:
+    raise PermissionError(13, "Permission denied")
 
 
 def test_the_file_of_keys_holds_no_key(tmp_path: Path) -> None:

@@ -138,10 +138,10 @@ def test_a_full_disk_is_507_and_reading_goes_on(open_service: Open) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (507, "store_full")
     assert service.get("/v1/users/ada/recommendations").status_code == 200
     assert service.get("/readyz").status_code == 200
-    assert service.get("/v1/stats").json()["disk_full"]
+    assert not service.get("/v1/stats").json()["durable"]
     service.store.limit(None)
     assert service.post("/v1/interactions", json=rows[:100]).json()["accepted"] == 100
-    assert not service.get("/v1/stats").json()["disk_full"]
+    assert service.get("/v1/stats").json()["durable"]
 
 
 def curl_lines() -> list[str]:

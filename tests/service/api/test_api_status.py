@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -66,10 +68,35 @@ def test_what_somebody_sends_is_no_label(service: Opened) -> None:
     assert "PROPFIND" not in text
 
 
+def test_a_service_that_stops_is_not_ready(service: Opened) -> None:
+    state = service.app.state.service
+    assert metrics(service)["felrec_ready"] == 1
+    state.stopping = True
+    try:
+        assert metrics(service)["felrec_ready"] == 0
+        assert not service.get("/v1/stats").json()["ready"]
+        assert service.get("/readyz").status_code == 503
+    finally:
+        state.stopping = False
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/interactions"), ("PUT", "/v1/items/a")])
+def test_who_hangs_up_is_no_error_of_ours(service: Opened, method: str, path: str) -> None:
+    counted = f'method="{method}",route="{{route}}",status="499"'.replace("{route}", path.replace("/a", "/{id}"))
+    with socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2]))) as connection:
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        time.sleep(0.1)  # the request is being read
+    until = time.monotonic() + 10
+    while counted not in service.get("/metrics").text:
+        assert time.monotonic() < until, service.get("/metrics").text
+        time.sleep(0.02)
+
+
 def test_stats_for_people(used: Opened) -> None:
     stats = used.get("/v1/stats").json()
     assert stats["ready"]
-    assert not stats["disk_full"]
+    assert stats["durable"]
     assert stats["model"] == "felrec-q"
     assert stats["latencies"]["recommendations"]["p99"] >= stats["latencies"]["recommendations"]["p50"] > 0
     assert stats["events_per_second"] > 0

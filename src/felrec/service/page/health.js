@@ -80,7 +80,7 @@ function draw(stats) {
   drawBias(stats.bias);
 }
 
-const state = ({ ready, disk_full: full }) => (ready ? (full ? "reads only" : "ready") : "not ready");
+const state = ({ ready, durable }) => (ready ? (durable ? "ready" : "reads only") : "not ready");
 
 function tile(name, value, note, series, bad = false) {
   const values = series ? samples.map((sample) => sample[series]).filter(Number.isFinite) : [];
