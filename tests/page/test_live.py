@@ -97,3 +97,15 @@ def test_a_history_that_comes_late_is_not_drawn_under_another_name(page: Page, a
         waiting.pop().continue_()
     page.wait_for_timeout(100)
     expect(page.locator("#history-count")).to_have_text(shown)
+
+
+def test_a_suggestion_that_comes_late_does_not_replace_the_choice(page: Page) -> None:
+    waiting: list[Route] = []
+    page.route("**/v1/users?*sample=true*", lambda route: waiting.append(route))
+    page.goto("/")
+    page.locator("#live-stranger").click()
+    expect(page.locator("#live-for")).to_have_text("for someone without a history")
+    with page.expect_response("**/v1/users?*sample=true*"):
+        waiting.pop().continue_()
+    page.wait_for_timeout(200)
+    expect(page.locator("#live-user input")).to_have_value(re.compile("^stranger-"))

@@ -31,7 +31,9 @@ export function show(wanted) {
 export function hide() {}
 
 async function someone() {
+  const before = user;
   const { users } = await get("v1/users", { sample: true, limit: 12 });
+  if (user !== before) return; // somebody was chosen meanwhile
   const others = users.filter(({ id }) => id !== user);
   if (others.length) await open(others[Math.floor(Math.random() * others.length)].id);
   else byId("timing").textContent = "Nobody has had anything yet: post events, or open “A stranger”.";
