@@ -12,7 +12,7 @@ from felrec.comparison import Unwatched, rows
 from felrec.comparison.rows import Row
 from felrec.errors import TrainingError
 from felrec.experiments import Data, Lab, Scale, search
-from felrec.experiments.search import RATES, best_rate, search_rate
+from felrec.experiments.search import RATES, best_rate, remarks, search_rate
 
 from .conftest import TINY
 
@@ -29,6 +29,16 @@ def test_the_best_validation_rank_wins() -> None:
 def test_if_all_diverge_it_is_an_error_that_names_the_model() -> None:
     with pytest.raises(TrainingError, match="sasrec"):
         best_rate({"0.1": {"diverged": "nan"}}, "sasrec")
+
+
+def test_what_a_reader_should_know_of_a_search() -> None:
+    tried: dict[str, dict[str, Any]] = {"0.1": {"rank": 0.3}, "0.01": {"rank": 0.2}, "0.001": {"rank": 0.1}}
+    middle: dict[str, dict[str, Any]] = {**tried, "0.01": {"rank": 0.05}}
+    good, bad = ({"best": {"metrics": {"rank": rank}}} for rank in (0.04, 0.2))
+    edge, worse = remarks([("sasrec", tried, bad), ("jodie", middle, good), ("bpr-mf", middle, bad)])
+    assert edge.endswith("perhaps with another one: sasrec")
+    assert worse.endswith("as the short trial of its rate was: sasrec, bpr-mf")
+    assert remarks([("jodie", middle, good)]) == []
 
 
 @pytest.fixture
@@ -51,7 +61,7 @@ def test_an_interrupted_search_goes_on_where_it_was(
     with pytest.raises(KeyboardInterrupt):
         search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
     tried = search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
-    assert began == [0.1, 0.01, 0.01, 0.001]
+    assert began == [0.1, 0.01, *RATES[1:]]
     assert list(tried) == [f"{rate:g}" for rate in RATES]
     assert all(0 < result["rank"] < 1 and result["cpu_seconds"] > 0 for result in tried.values())
     assert not list(tmp_path.glob("search-*"))  # only the results are kept

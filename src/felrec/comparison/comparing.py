@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from felrec.comparison.rows import Row, evaluate_row, train_row
 from felrec.comparison.watch import Unwatched, Watcher
 from felrec.config import TrainingSettings
-from felrec.data.events import Times
+from felrec.data.events import Rows, Times
 from felrec.data.split import PARTITIONS, Split
 from felrec.errors import ConfigError
 from felrec.evaluation.bootstrap import Interval, paired_interval
@@ -104,13 +104,14 @@ def compare(
         row, folder = Row(name, name, own), out / name
         model = train_row(row, split, folder, watch, device=device, resume=resume)
         reports.append(evaluate_row(row, model, split, folder, watch, device=device).report)
-    return Comparison(reports, differences(reports), split.log.fingerprint, split.test.times)
+    found = differences(reports, split.test.users)
+    return Comparison(reports, found, split.log.fingerprint, split.test.times)
 
 
-def differences(reports: Sequence[Report]) -> list[Difference]:
+def differences(reports: Sequence[Report], users: Rows) -> list[Difference]:
     """Every model against the best of those without parameters, the simple baselines, metric by metric.
 
-    Over all events first, then over those of each partition that has enough of them.
+    Over all events first, then over those of each partition that has enough of them. `users` are those of the events.
     """
     simple = [report for report in reports if report.parameters == 0]
     if not simple:
@@ -123,12 +124,12 @@ def differences(reports: Sequence[Report]) -> list[Difference]:
         for name, events in parts
         if name == "total" or events.sum() >= ENOUGH
         for metric in JUDGED_BY
-        for difference in _differences(reports, simple, metric, name, events)
+        for difference in _differences(reports, simple, users, metric, name, events)
     ]
 
 
 def _differences(
-    reports: Sequence[Report], simple: Sequence[Report], metric: str, part: str, events: NDArray[np.bool_]
+    reports: Sequence[Report], simple: Sequence[Report], users: Rows, metric: str, part: str, events: NDArray[np.bool_]
 ) -> list[Difference]:
     of_simple = [_per_event(report, metric)[events] for report in simple]
     best = int(np.argmax([values.mean() for values in of_simple]))
@@ -137,7 +138,7 @@ def _differences(
             report.model,
             metric,
             simple[best].model,
-            paired_interval(_per_event(report, metric)[events], of_simple[best]),
+            paired_interval(_per_event(report, metric)[events], of_simple[best], users[events]),
             part,
         )
         for report in reports

@@ -1,4 +1,4 @@
-"""Is one model better than another? A paired bootstrap over events."""
+"""Is one model better than another? A paired bootstrap over users."""
 
 from __future__ import annotations
 
@@ -24,17 +24,27 @@ class Interval(NamedTuple):
 
 
 def paired_interval(
-    ours: NDArray[np.floating], theirs: NDArray[np.floating], *, resamples: int = 1000, seed: int = 0
+    ours: NDArray[np.floating],
+    theirs: NDArray[np.floating],
+    users: NDArray[np.integer],
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> Interval:
-    """The 95 % interval of mean(ours - theirs) when the same events are drawn again with replacement.
+    """The 95 % interval of mean(ours - theirs) over events, when the same users are drawn again with replacement.
 
-    >>> paired_interval(np.ones(50), np.zeros(50)).verdict
+    A user is drawn with all of their events: these are alike, and drawn one by one they would look like more evidence
+    than they are.
+
+    >>> paired_interval(np.ones(50), np.zeros(50), np.arange(50)).verdict
     'better'
     """
-    values, counts = np.unique(ours - theirs, return_counts=True)
-    # Drawing n events with replacement is a multinomial over the distinct differences: the same law, less memory.
-    generator = np.random.default_rng(seed)
-    share = counts / len(ours)
-    means = [generator.multinomial(len(ours), share) @ values / len(ours) for _ in range(resamples)]
+    difference = ours - theirs
+    _, owners = np.unique(users, return_inverse=True)
+    sums, events = np.bincount(owners, difference), np.bincount(owners)
+    generator, means = np.random.default_rng(seed), np.empty(resamples)
+    for n in range(resamples):
+        drawn = generator.integers(len(events), size=len(events))
+        means[n] = sums[drawn].sum() / events[drawn].sum()
     low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(float(np.mean(ours - theirs)), float(low), float(high))
+    return Interval(float(difference.mean()), float(low), float(high))

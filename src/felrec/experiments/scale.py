@@ -20,7 +20,7 @@ class Scale(Settings):
     events: FiniteFloat = Field(1.0, gt=0, description="newest events of the log: up to 1 a share, above 1 a number")
     epochs: int | None = Field(None, ge=1, description="at most so many passes over the training part")
     trained_share: float | None = Field(None, gt=0, le=1, description="share of the events that gradients come from")
-    minutes: FiniteFloat | None = Field(None, gt=0, description="CPU minutes of training for each trained model")
+    minutes: FiniteFloat | None = Field(None, gt=0, description="CPU minutes of each trained model, validations too")
 
     def cut(self, log: InteractionLog) -> InteractionLog:
         """The newest part of a log."""
@@ -35,14 +35,14 @@ class Scale(Settings):
         """Say it in words.
 
         >>> Scale(events=0.1, minutes=20).describe()
-        'the newest 10 % of the events, 20 CPU minutes of training for each trained model'
+        'the newest 10 % of the events, 20 CPU minutes for each trained model, with its validations'
         >>> Scale().describe()
         "all events, each model's own number of epochs"
         """
         share = f"{100 * self.events:g} %" if self.events <= 1 else f"{self.events:,.0f}"
         said = ["all events" if self.events == 1 else f"the newest {share} of the events"]
         if self.minutes:
-            said.append(f"{self.minutes:g} CPU minutes of training for each trained model")
+            said.append(f"{self.minutes:g} CPU minutes for each trained model, with its validations")
         if self.epochs:
             said.append(f"at most {self.epochs} epochs" if self.minutes else f"{self.epochs} epochs")
         if not self.minutes and not self.epochs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from felrec.data.split import Split
 from felrec.errors import TrainingError
 from felrec.training.checkpoint import RunDirectory
 
-RATES = (0.1, 0.01, 0.001)
+RATES = (0.1, 0.01, 0.001, 0.0001)  # those of the paper, and one below: SGD wants less on small logs
 SHARE = 0.1  # of the budget, for each rate
 
 
@@ -46,6 +47,27 @@ def best_rate(tried: dict[str, dict[str, Any]], model: str) -> float:
     if not ranks:
         raise TrainingError(f"{model}: training diverged with every learning rate of {', '.join(tried)}")
     return float(min(ranks, key=ranks.__getitem__))
+
+
+def remarks(rows: Iterable[tuple[str, dict[str, dict[str, Any]], dict[str, Any]]]) -> list[str]:
+    """What a reader should know of searches: of each row its name, its search and the manifest of its run.
+
+    >>> search = {"0.1": {"rank": 0.3}, "0.01": {"rank": 0.2}}
+    >>> remarks([("sasrec", search, {"best": {"metrics": {"rank": 0.4}}})])[0]
+    'best with the lowest or the highest rate that was tried, so perhaps with another one: sasrec'
+    """
+    edge, worse = [], []
+    for name, tried, manifest in rows:
+        chosen = best_rate(tried, name)
+        if chosen in (min(map(float, tried)), max(map(float, tried))):
+            edge.append(name)
+        if manifest["best"]["metrics"]["rank"] > tried[f"{chosen:g}"]["rank"]:
+            worse.append(name)
+    said = {
+        "best with the lowest or the highest rate that was tried, so perhaps with another one": edge,
+        "no epoch of the whole run is as good on validation as the short trial of its rate was": worse,
+    }
+    return [f"{what}: {', '.join(names)}" for what, names in said.items() if names]
 
 
 def _try(row: Row, rate: float, split: Split, folder: Path, watch: Watcher, device: str) -> dict[str, Any]:

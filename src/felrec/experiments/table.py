@@ -17,6 +17,7 @@ from felrec.experiments.outcome import Outcome
 from felrec.experiments.paper import Published, published
 from felrec.experiments.plots import Panel, Series, plot_dots
 from felrec.experiments.scale import Data
+from felrec.experiments.search import remarks
 
 TRANSFERRED = ("felrec-q", "felrec-s")  # also tested with the cache reset, and trained on another log
 MODERN_NAME = "sasrec-ce"
@@ -39,7 +40,7 @@ def table_twitch(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
 def _table(lab: Lab, data: Data, other: Data | None, paper: Published) -> Outcome:
     results = [result for name in lab.chosen() for result in _results(lab, name, data, other)]
     reports = [result.report for result in results]
-    found, gaps = costs(results), differences(reports)
+    found, gaps = costs(results), differences(reports, data.split.test.users)
     told = {
         "paper": {"source": paper.source, "table": paper.table, "log": paper.title},
         "rows": [{**result.report.to_json(), "paper": paper.rows.get(result.row.name)} for result in results],
@@ -81,6 +82,7 @@ def _notes(results: Sequence[Result], paper: Published, data: Data, other: Data 
         " does",
         f"{100 * first.first_events:.1f} % of the test events are an item's first: nobody could have recommended it",
     ]
+    notes += remarks([(result.row.name, result.search, result.manifest) for result in results if result.search])
     cut = [result for result in results if result.plan and result.plan.train_events]
     if cut:
         names, all_ = ", ".join(result.row.name for result in cut), len(data.split.train)
@@ -136,7 +138,7 @@ def _difference_table(over: str, gaps: Sequence[Difference]) -> Table:
     ]
     columns = ("model", "events", "metric", "best model without parameters", "difference", "95 % interval", "verdict")
     return Table(
-        f"Against the best model without parameters, {over}, paired bootstrap over events", columns, rows, left=4
+        f"Against the best model without parameters, {over}, paired bootstrap over users", columns, rows, left=4
     )
 
 
