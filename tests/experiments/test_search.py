@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,26 @@ def test_an_interrupted_search_goes_on_where_it_was(
     assert began == [0.1, 0.01, *RATES[1:]]
     assert list(tried) == [f"{rate:g}" for rate in RATES]
     assert all(0 < result["rank"] < 1 and result["cpu_seconds"] > 0 for result in tried.values())
-    assert not list(tmp_path.glob("search-*"))  # only the results are kept
+    assert not list(tmp_path.glob("*search-*"))  # only the results are kept
+
+
+def test_a_kill_while_a_trial_is_removed_does_no_harm(
+    log: Data, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = shutil.rmtree
+
+    def half(folder: Path, ignore_errors: bool = False) -> None:
+        if "search-" in folder.name and folder.exists():
+            (folder / "manifest.json").unlink()
+            raise KeyboardInterrupt
+        whole(folder, ignore_errors)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", half)
+        with pytest.raises(KeyboardInterrupt):
+            search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
+    assert len(search_rate(row, log.split, tmp_path, Unwatched(), "cpu")) == len(RATES)
+    assert not list(tmp_path.glob("*search-*"))
 
 
 def test_a_rate_that_diverges_loses(log: Data, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

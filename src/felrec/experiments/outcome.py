@@ -99,7 +99,7 @@ def _row_config(result: Result) -> dict[str, Any]:
         "protocol": result.report.protocol,
         "cache": result.report.cache,
         "exclude_seen": result.report.exclude_seen,
-        "seed": result.report.seed,
+        "seed": manifest["training"]["seed"] if result.plan else result.report.seed,
         "run": f"{result.run.parent.name}/{result.run.name}",
     }
 

@@ -78,5 +78,13 @@ def _try(row: Row, rate: float, split: Split, folder: Path, watch: Watcher, devi
     except TrainingError as error:
         result = {"diverged": str(error)}
     cost = read_cost(folder)
-    shutil.rmtree(folder)
+    _remove(folder)
     return {**result, "cpu_seconds": cost["train_seconds"] + cost["validation_seconds"]}
+
+
+def _remove(folder: Path) -> None:
+    """First under another name: half of a run, which a kill would leave, could not be resumed."""
+    aside = folder.with_name(f".{folder.name}")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+    shutil.rmtree(aside)
