@@ -49,25 +49,13 @@ def best_rate(tried: dict[str, dict[str, Any]], model: str) -> float:
     return float(min(ranks, key=ranks.__getitem__))
 
 
-def remarks(rows: Iterable[tuple[str, dict[str, dict[str, Any]], dict[str, Any]]]) -> list[str]:
-    """What a reader should know of searches: of each row its name, its search and the manifest of its run.
+def at_the_edge(searches: Iterable[tuple[str, dict[str, dict[str, Any]]]]) -> list[str]:
+    """Of rows and their searches, the names of those for which the first or the last rate was best.
 
-    >>> search = {"0.1": {"rank": 0.3}, "0.01": {"rank": 0.2}}
-    >>> remarks([("sasrec", search, {"best": {"metrics": {"rank": 0.4}}})])[0]
-    'best with the lowest or the highest rate that was tried, so perhaps with another one: sasrec'
+    >>> at_the_edge([("sasrec", {"0.1": {"rank": 0.3}, "0.01": {"rank": 0.2}, "0.001": {"rank": 0.1}})])
+    ['sasrec']
     """
-    edge, worse = [], []
-    for name, tried, manifest in rows:
-        chosen = best_rate(tried, name)
-        if chosen in (min(map(float, tried)), max(map(float, tried))):
-            edge.append(name)
-        if manifest["best"]["metrics"]["rank"] > tried[f"{chosen:g}"]["rank"]:
-            worse.append(name)
-    said = {
-        "best with the lowest or the highest rate that was tried, so perhaps with another one": edge,
-        "no epoch of the whole run is as good on validation as the short trial of its rate was": worse,
-    }
-    return [f"{what}: {', '.join(names)}" for what, names in said.items() if names]
+    return [name for name, tried in searches if f"{best_rate(tried, name):g}" in (list(tried)[0], list(tried)[-1])]
 
 
 def _try(row: Row, rate: float, split: Split, folder: Path, watch: Watcher, device: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from felrec.experiments.outcome import Outcome
 from felrec.experiments.paper import Published, published
 from felrec.experiments.plots import Panel, Series, plot_dots
 from felrec.experiments.scale import Data
-from felrec.experiments.search import remarks
+from felrec.experiments.search import at_the_edge
 
 TRANSFERRED = ("felrec-q", "felrec-s")  # also tested with the cache reset, and trained on another log
 MODERN_NAME = "sasrec-ce"
@@ -82,7 +82,8 @@ def _notes(results: Sequence[Result], paper: Published, data: Data, other: Data 
         " does",
         f"{100 * first.first_events:.1f} % of the test events are an item's first: nobody could have recommended it",
     ]
-    notes += remarks([(result.row.name, result.search, result.manifest) for result in results if result.search])
+    if edge := at_the_edge((result.row.name, result.search) for result in results if result.search):
+        notes.append(f"the first or the last rate was best, so perhaps another one would be: {', '.join(edge)}")
     cut = [result for result in results if result.plan and result.plan.train_events]
     if cut:
         names, all_ = ", ".join(result.row.name for result in cut), len(data.split.train)
