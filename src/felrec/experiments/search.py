@@ -55,7 +55,8 @@ def at_the_edge(searches: Iterable[tuple[str, dict[str, dict[str, Any]]]]) -> li
     >>> at_the_edge([("sasrec", {"0.1": {"rank": 0.3}, "0.01": {"rank": 0.2}, "0.001": {"rank": 0.1}})])
     ['sasrec']
     """
-    return [name for name, tried in searches if f"{best_rate(tried, name):g}" in (list(tried)[0], list(tried)[-1])]
+    ends = ((name, tried, sorted(map(float, tried))) for name, tried in searches)
+    return [name for name, tried, rates in ends if best_rate(tried, name) in (rates[0], rates[-1])]
 
 
 def _try(row: Row, rate: float, split: Split, folder: Path, watch: Watcher, device: str) -> dict[str, Any]:
