@@ -6,6 +6,8 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from felrec.config import TrainingSettings
 from felrec.data.split import Sizes, Split
 from felrec.evaluation.protocols import BLOCK, walk
@@ -21,7 +23,7 @@ FEW_VALIDATIONS = 10_000  # events that are enough to choose by where a run does
 _FILL = 1 << 16  # events observed at once to fill the state: only their number matters here
 _ENOUGH = 0.3  # CPU seconds of steps at each place, or one step if that takes longer
 _BLOCKS = 4  # of validation
-_PLACES = (0.15, 0.5, 0.85)  # of an epoch: histories grow, and steps with them
+_PARTS = 3  # of an epoch: histories grow, and steps with them
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def plan(
 
 
 def measure(kind: ModelKind, given: dict[str, Any], split: Split, device: str) -> Speed:
-    """Time a few steps at three places of an epoch and a few blocks of validation, on a model that is thrown away.
+    """Time a few steps of each third of an epoch and a few blocks of validation, on a model that is thrown away.
 
     The state is filled in large blocks in between, because encoding a long history takes longer than a short one.
     """
@@ -132,10 +134,10 @@ def measure(kind: ModelKind, given: dict[str, Any], split: Split, device: str) -
     model.begin_epoch()
     _time_steps(model, split, whole, 0)  # the first ones warm up
     filled, spent = 0, {1.0: 0.0, SMALLEST_SHARE: 0.0}
-    for place in _PLACES:
-        filled = _fill(model, split, filled, round(place * len(split.train)))
+    for part in range(_PARTS):
+        filled = _fill(model, split, filled, round((part + 0.5) / _PARTS * len(split.train)))
         for some in (whole, least):
-            spent[some.trained_share] += _time_steps(model, split, some, place) / len(_PLACES)
+            spent[some.trained_share] += _time_steps(model, split, some, part) / _PARTS
     _fill(model, split, filled, len(split.train))
     model.train(False)
     return Speed(spent[1.0], spent[SMALLEST_SHARE], _time_validation(model, split, training))
@@ -147,21 +149,34 @@ def _fill(model: Trainable, split: Split, start: int, stop: int) -> int:
     return max(start, stop)
 
 
-def _time_steps(model: Trainable, split: Split, settings: TrainingSettings, place: float) -> float:
-    """CPU seconds an event of the log: of an epoch's steps, as if all took as long as these."""
+def _time_steps(model: Trainable, split: Split, settings: TrainingSettings, part: int) -> float:
+    """CPU seconds an event of the log: of an epoch, as if all its steps took as long as some of this part."""
     optimiser = build_optimiser(model.parameters(), settings)
     for group in optimiser.param_groups:
         group["lr"] = 0.0  # the work is the same, and nothing can diverge
+    began = time.process_time()
     batches = model.batches(split.train, settings, 0)
+    preparing = time.process_time() - began
     began, done = time.process_time(), 0
-    for step in range(int(place * len(batches)), len(batches)):
+    for step in steps_of(part, len(batches)):
         optimiser.zero_grad(set_to_none=True)
         model.loss(batches[step]).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         done += 1
         if time.process_time() - began > _ENOUGH:
             break
-    return (time.process_time() - began) / done * len(batches) / len(split.train)
+    return (preparing + (time.process_time() - began) / done * len(batches)) / len(split.train)
+
+
+def steps_of(part: int, steps: int) -> list[int]:
+    """The steps of a part of an epoch, at random: where they differ in size, the first are not like the others.
+
+    >>> [sorted(steps_of(part, 7)) for part in range(3)], steps_of(2, 1)
+    ([[0, 1, 2], [3, 4], [5, 6]], [0])
+    """
+    parts = np.array_split(np.arange(steps), min(_PARTS, steps))
+    order: list[int] = np.random.default_rng(0).permutation(parts[min(part, len(parts) - 1)]).tolist()
+    return order
 
 
 def _time_validation(model: Trainable, split: Split, settings: TrainingSettings) -> float:
