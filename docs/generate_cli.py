@@ -16,8 +16,8 @@ HEAD = """# The command line
 
 Made by `python docs/generate_cli.py` from the commands' own help; change it there.
 
-Errors are one line on stderr that says what to do, with exit code 2. An interrupted `train` or `compare` exits with 130
-and prints the command that goes on from there.
+Errors are one line on stderr that says what to do, with exit code 2. An interrupted `train`, `pretrain`,
+`compare` or `reproduce` exits with 130 and prints the command that goes on from there.
 """
 
 

@@ -17,8 +17,10 @@ import pytest
 from pydantic import BaseModel
 from typer.main import get_command
 
+import felrec
 from felrec.cli import app
 from felrec.config import TrainingSettings
+from felrec.fitted import FittedModel
 from felrec.registry import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,6 +69,16 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     assert (tmp_path / "events.csv").read_text().splitlines()[:3] == shown.splitlines()[:3]
     assert "146 events of new items" in printed[1]
     assert printed[2].startswith("False\nTrue\n")
+
+
+def test_the_page_of_the_library_runs_and_names_everything(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "library.md"
+    printed = run_python(page, tmp_path)
+    assert printed[1].count("Scored(") == 7
+    assert (tmp_path / "item-knn.parquet").exists()
+    methods = [name for name in vars(FittedModel) if inspect.isfunction(getattr(FittedModel, name))]
+    for name in [*felrec.__all__, *methods]:
+        assert name.startswith("_") or re.search(rf"`(felrec\.)?{name}\b", prose(page)), name
 
 
 @every_page

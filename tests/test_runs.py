@@ -78,6 +78,25 @@ def test_new_users_and_items_are_there_at_once(model: FittedModel) -> None:
     model.observe([])  # nothing happens
 
 
+def test_weights_without_users_take_in_a_whole_log() -> None:
+    whole, one_by_one = felrec.load_pretrained(), felrec.load_pretrained()
+    whole.observe(LOG)
+    one_by_one.observe(zip(LOG.user_ids.ids(LOG.users), LOG.item_ids.ids(LOG.items), LOG.times, strict=True))
+    user = LOG.user_ids.ids([0])[0]
+    assert len(whole.item_ids) == LOG.n_items
+    assert whole.clock == LOG.times[-1]
+    assert whole.recommend(user, k=5) == one_by_one.recommend(user, k=5)
+
+
+def test_what_comes_late_counts_as_of_the_newest_event() -> None:
+    late, in_time = (felrec.fit(SPLIT, "felrec-s", epochs=1) for _ in range(2))
+    late.observe([("a new user", "a new item", 5.0)])
+    in_time.observe([("a new user", "a new item", in_time.clock)])
+    assert late.clock == in_time.clock > 5.0
+    states = late.recommender.state(), in_time.recommender.state()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
 def test_bad_events_and_questions_are_refused(model: FittedModel) -> None:
     before = len(model.user_ids)
     for times in ([5.0, 4.0], [-1.0, 0.0], [float("nan"), 1.0]):
@@ -93,6 +112,14 @@ def test_bad_events_and_questions_are_refused(model: FittedModel) -> None:
         model.recommend("u", k=0)
     with pytest.raises(ConfigError, match="no vectors"):
         felrec.fit(SPLIT, model="popularity").audience(1)
+
+
+def test_a_report_names_what_it_has(model: FittedModel) -> None:
+    report = felrec.evaluate(model, SPLIT)
+    with pytest.raises(ConfigError, match=r"no metric 'hr10'; there are .*hr@10"):
+        report.metric("hr10")
+    with pytest.raises(ConfigError, match=r"no partition 'new items'; there are .*new_items"):
+        report.metric("hr@10", "new items")
 
 
 def test_evaluating_leaves_the_model_as_it_was(model: FittedModel) -> None:
@@ -185,6 +212,8 @@ def test_an_item_without_a_vector_has_no_audience() -> None:
 def test_a_path_is_not_a_log() -> None:
     with pytest.raises(DataError, match=r"give a log, not str: felrec\.read_log reads files and frames"):
         felrec.fit("events.csv")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="give a log, not str"):
+        felrec.split_log("events.csv")  # type: ignore[arg-type]
 
 
 def test_the_name_of_the_shipped_weights_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,16 +58,20 @@ class FELRecSSettings(Settings):
     feed_forward: int = Field(128, ge=1, description="inner size of the feed-forward layers")
     history_length: int = Field(32, ge=1, description="newest counterparts N that are encoded")
     hidden: int = Field(32, ge=1, description="inner size of the networks that read counts")
-    members: int = Field(1, ge=1, description="such networks, which learn apart and are heard together")
+    members: int = Field(1, ge=1, description="copies of these networks, whose scores are averaged")
     own_items: int = Field(128, ge=0, description="items of a user whose repetition is counted, 0 is off")
     near_items: int = Field(128, ge=0, description="items that are kept as taken together with an item, 0 is off")
     next_items: int = Field(64, ge=0, description="items that are kept as taken right after an item, 0 is off")
     cosine: bool = Field(True, description="off: neither vectors nor encoder")
     seeded: bool = Field(True, description="off: an unseen user or item is the zero vector, as in the paper")
     gate: bool = Field(True, description="off: the cosine of an item with few events counts as much as any")
-    adaptive: bool = Field(True, description="off: no horizon of popularity is trusted for having foretold well")
+    adaptive: bool = Field(
+        True, description="off: every horizon weighs the same, however well it foretold what is taken"
+    )
     domain: bool = Field(True, description="off: the networks do not know what kind of log this is")
-    rates: bool = Field(False, description="on: they know how often evidence came true on it; for pretraining")
+    rates: bool = Field(
+        False, description="on: they also read how often evidence came true on this log; for pretraining"
+    )
     item_loss: float = Field(0.1, ge=0, description="weight of the loss that finds the user of an item, 0 is off")
 
     @model_validator(mode="after")
@@ -224,14 +228,19 @@ def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
 
 def divide(given: dict[str, Any], model: type[M], model_name: str) -> tuple[M, TrainingSettings]:
     """Divide flat settings between a model and its training, checking every name and value."""
-    known = {*model.model_fields, *TrainingSettings.model_fields}
-    for key in given:
-        if key not in known:
-            raise ConfigError(f"{model_name} has no setting '{key}'; it has: {', '.join(sorted(known))}")
+    check_names(given, model, model_name)
     return (
         check(model, {k: v for k, v in given.items() if k in model.model_fields}),
         check(TrainingSettings, {k: v for k, v in given.items() if k in TrainingSettings.model_fields}),
     )
+
+
+def check_names(given: Iterable[str], model: type[Settings], model_name: str) -> None:
+    """Refuse settings that neither the model nor a training has."""
+    known = {*model.model_fields, *TrainingSettings.model_fields}
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"{model_name} has no setting '{name}'; it has: {', '.join(sorted(known))}")
 
 
 def check(kind: type[M], values: dict[str, Any]) -> M:

@@ -27,9 +27,9 @@ def how_to_install(extra: str) -> str:
     """What to do where an optional part is missing.
 
     >>> how_to_install("serve")
-    "run pip install 'felrec[serve]', or in a checkout pip install -c constraints.txt '.[serve]'"
+    "in the checkout run pip install -c constraints.txt -e '.[serve]'"
     """
-    return f"run pip install 'felrec[{extra}]', or in a checkout pip install -c constraints.txt '.[{extra}]'"
+    return f"in the checkout run pip install -c constraints.txt -e '.[{extra}]'"
 
 
 class FelrecError(Exception):

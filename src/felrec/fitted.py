@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from felrec.data.events import Events, Rows, Times
+from felrec.data.log import InteractionLog
 from felrec.data.seen import PAIR, PairRecords, SeenPairs
 from felrec.data.timestamps import MILLISECONDS_FROM
-from felrec.data.vocabulary import Vocabulary
+from felrec.data.vocabulary import Ids, Vocabulary
 from felrec.errors import ConfigError, DataError
 from felrec.evaluation.protocols import replay
 from felrec.recommender import Queries, Recommender, Representing, Tensors
@@ -68,12 +69,21 @@ class FittedModel:
         scores = self.recommender.score(Queries.now(np.array([row]), max(self.clock, time.time())), items)[0]
         return self._best(scores, items, self.item_ids, k)
 
-    def observe(self, events: Iterable[tuple[Id, Id, float]]) -> None:
-        """Take in (user, item, timestamp) events in time order; ids never seen before are added."""
-        rows = list(events)
-        if not rows:
+    def observe(self, events: InteractionLog | Iterable[tuple[Id, Id, float]]) -> None:
+        """Take in a log, or (user, item, timestamp) events in time order; ids never seen before are added.
+
+        What is older than the newest event known counts as of that one, as in the service.
+        """
+        users: Ids
+        items: Ids
+        if isinstance(events, InteractionLog):
+            users, items = events.user_ids.ids(events.users), events.item_ids.ids(events.items)
+            stamps = events.times
+        elif rows := list(events):
+            users, items, stamps = _columns(rows)
+        else:
             return
-        users, items, stamps = _columns(rows)
+        stamps = np.maximum(stamps, self.clock)
         block = Events.of(self.user_ids.add(users), self.item_ids.add(items), stamps)
         replay(self.recommender, block)
         self.seen.add(block)

@@ -29,6 +29,7 @@ from felrec.config import (
     Settings,
     TrainingSettings,
     check,
+    check_names,
     divide,
 )
 from felrec.data.split import PARTITIONS, Sizes
@@ -60,6 +61,7 @@ class ModelKind:
 
     def rescored(self, trained: dict[str, Any], given: dict[str, Any] | None) -> Settings:
         """The settings a model was trained with, but for those of scoring that are given."""
+        check_names(given or {}, self.settings, self.name)
         for name in given or {}:
             if name not in self.settings.of_scoring:
                 known = ", ".join(sorted(self.settings.of_scoring))

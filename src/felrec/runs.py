@@ -19,7 +19,7 @@ from felrec.data.log import InteractionLog
 from felrec.data.seen import PAIR, PairRecords, SeenPairs, pair_records
 from felrec.data.split import Sizes, Split, split_log
 from felrec.data.vocabulary import Vocabulary
-from felrec.errors import CheckpointError, ConfigError, DataError
+from felrec.errors import CheckpointError, ConfigError
 from felrec.evaluation.protocols import Progress, Protocol, replay
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, resolve_exclude_seen
 from felrec.evaluation.report import evaluate as evaluate_recommender
@@ -163,11 +163,7 @@ def evaluate(
 
 
 def _as_split(data: Split | InteractionLog) -> Split:
-    if isinstance(data, InteractionLog):
-        return split_log(data)
-    if not isinstance(data, Split):
-        raise DataError(f"give a log, not {type(data).__name__}: felrec.read_log reads files and frames")
-    return data
+    return data if isinstance(data, Split) else split_log(data)
 
 
 def pick_device(wanted: str) -> str:

@@ -22,9 +22,10 @@ from felrec.errors import DataError, ServiceError
 
 def test_everything_once(url: str) -> None:
     with Client(url) as shop:
-        events: Any = [("ada", "a/b"), ("ada", 7, 1_767_225_600.5), ("bob", "a/b", datetime(2026, 1, 2, tzinfo=UTC))]
-        receipt = shop.record([*events, ("", "nothing")])
-        assert (receipt.accepted, [row.row for row in receipt.rejected]) == (3, [3])
+        moments = [1_767_225_600.5, datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:01Z"]
+        events: Any = [("ada", "a/b"), ("ada", 7, moments[0]), ("bob", "a/b", moments[1]), ("bob", "c", moments[2])]
+        receipt = shop.record([*events, ("", "nothing"), ("bob", "c", "yesterday")])
+        assert (receipt.accepted, [row.row for row in receipt.rejected]) == (4, [4, 5])
         assert shop.put_item("a/b", title="Song", tags=["folk", "new"]).title == "Song"
         assert shop.item("a/b").events == 2
         found = shop.recommend("ada", 3, tags=["folk"], exclude_seen=False, why=True)
@@ -156,7 +157,11 @@ def test_what_is_no_answer_of_felrec_is_said_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("event", "key", "words"),
-    [(("ada", "x", float("nan")), None, "not a number"), (("ada", "x"), "schlüssel", "printable ASCII")],
+    [
+        (("ada", "x", float("nan")), None, "not a number"),
+        (("ada", "x", ["now"]), None, "not a number"),
+        (("ada", "x"), "schlüssel", "printable ASCII"),
+    ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(event: Any, key: str | None, words: str) -> None:
     with pytest.raises(DataError, match=words):

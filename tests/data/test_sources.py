@@ -216,6 +216,7 @@ def test_reading_data_needs_no_torch() -> None:
     [
         ("user;item;timestamp\n1;2;3\n", "not separated by commas"),
         ("1,2,3\n4,5,6\n", "first line must name the columns"),
+        ("ada,tea,1600000000\nbob,tea,1600000001\n", "first line must name the columns"),
     ],
 )
 def test_advice_fits_the_mistake(tmp_path: Path, content: str, says: str) -> None:

@@ -63,6 +63,11 @@ def test_shares_that_leave_no_train_part_are_refused() -> None:
         split(log_of(list(range(20)), list(range(20))), validation=0.5, test=0.5)
 
 
+def test_a_share_of_nothing_is_refused_by_its_name() -> None:
+    with pytest.raises(DataError, match=r"test=0\.0: of 20 events"):
+        split(log_of(list(range(20)), list(range(20))), test=0.0)
+
+
 def test_inspect_by_hand() -> None:
     users = [1, 2] * 8 + [1, 2] + [1, 7]
     items = [1, 2] * 8 + [1, 3] + [5, 1]

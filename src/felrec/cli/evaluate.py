@@ -67,6 +67,8 @@ def evaluate(
             raise ConfigError(
                 f"{file}: is a directory, or there is no directory {file.parent}; name a file in one that is"
             )
+    if events_file is not None and events_file.suffix != ".parquet":
+        raise ConfigError(f"--events {events_file}: it is written as Parquet; end the name in .parquet")
     from felrec import runs
     from felrec.cli.progress import TerminalWatcher
     from felrec.cli.tables import output, print_report, ties_note

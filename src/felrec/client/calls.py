@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from numbers import Real
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -16,8 +17,8 @@ from felrec.errors import DataError
 
 A = TypeVar("A")
 Id = str | int
-Event = tuple[Id, Id] | tuple[Id, Id, float | datetime]
-"""User, item, and the time: seconds since 1970 or a datetime with a time zone; now, if it is left out."""
+Event = tuple[Id, Id] | tuple[Id, Id, float | datetime | str]
+"""User, item, and the time: seconds since 1970, a datetime with a time zone or ISO 8601; now, if it is left out."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,16 @@ def _row(event: Event) -> dict[str, Any]:
     row: dict[str, Any] = {"user": event[0], "item": event[1]}
     if len(event) > 2:
         time = event[2]
-        if not isinstance(time, datetime) and not math.isfinite(time):
+        if isinstance(time, datetime):
+            time = time.isoformat()
+        elif not isinstance(time, str) and not _is_number(time):
             raise DataError(f"event {event!r}: the time is not a number; give seconds since 1970 or a datetime")
-        row["timestamp"] = time.isoformat() if isinstance(time, datetime) else time
+        row["timestamp"] = time
     return row
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def _part(identifier: Id) -> str:

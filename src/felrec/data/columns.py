@@ -64,8 +64,8 @@ def _find(role: str, wanted: str | None, present: Sequence[str], source: str) ->
     advice = f"name it with --{role}-col"
     if len(present) == 1 and any(mark in present[0] for mark in ";|\t"):
         advice = "its fields are not separated by commas; save it as .csv with commas, or as .tsv with tabs"
-    elif all(name.replace(".", "", 1).isdigit() for name in present):
-        advice = "its first line must name the columns"
+    elif any(name.replace(".", "", 1).isdigit() for name in present):
+        advice = "its first line must name the columns, as in user,item,timestamp"
     raise DataError(f"{source}: {missing} among {shown!r}; {advice}")
 
 

@@ -14,6 +14,7 @@ from felrec.data.log import InteractionLog
 from felrec.errors import DataError
 
 PARTITIONS = ("observed", "new_users", "new_items")
+FEWEST = 10  # events of a log that can be cut: one tenth must be one
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,17 @@ def split(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -> Sp
     >>> len(parts.train), len(parts.validation), len(parts.test)
     (16, 2, 2)
     """
+    if not isinstance(log, InteractionLog):
+        raise DataError(f"give a log, not {type(log).__name__}: felrec.read_log reads files and frames")
     n = len(log)
+    if n < FEWEST:
+        raise DataError(f"a log of {n} events is too short to split; give at least {FEWEST}")
     sizes = int(validation * n), int(test * n)
     train = n - sum(sizes)
     if min(train, *sizes) < 1:
         raise DataError(
-            f"a log of {n} events is too short to split ({train} train, {sizes[0]} validation, {sizes[1]} test);"
-            " give at least 10 events and shares that leave some to each part"
+            f"validation={validation}, test={test}: of {n:,} events {train:,} are to train, {sizes[0]:,} to validate"
+            f" and {sizes[1]:,} to test; give shares that leave some to each part"
         )
     return Split(log, train, train + sizes[0])
 

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.split import PARTITIONS, Split
+from felrec.errors import ConfigError
 from felrec.evaluation.metrics import METRICS, average
 from felrec.evaluation.protocols import EventResults, Progress, Protocol, replay, walk
 from felrec.recommender import Recommender
@@ -56,7 +57,12 @@ class Report:
 
     def metric(self, name: str, partition: str = "total") -> float:
         """One mean, for example `report.metric("hr@10", "new_items")`; NaN where the model cannot."""
-        value = self.partitions[partition][name]
+        partitions = self.partitions
+        if partition not in partitions:
+            raise ConfigError(f"no partition {partition!r}; there are {', '.join(partitions)}")
+        if name not in partitions[partition]:
+            raise ConfigError(f"no metric {name!r}; there are {', '.join(partitions[partition])}")
+        value = partitions[partition][name]
         return float("nan") if value is None else float(value)
 
     def to_json(self) -> dict[str, Any]:
@@ -73,11 +79,11 @@ class Report:
             "partitions": self.partitions,
         }
 
-    def write_json(self, path: Path) -> None:
+    def write_json(self, path: Path | str) -> None:
         """Write `to_json` to a file."""
-        path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
 
-    def write_events(self, path: Path) -> None:
+    def write_events(self, path: Path | str) -> None:
         """One row per event: index, partition, rank, candidates, hit, age of the item in events, metrics."""
         r = self.results
         columns: dict[str, Any] = {

@@ -60,6 +60,8 @@ class RunDirectory:
     def open(cls, path: Path) -> RunDirectory:
         """Open a run that exists."""
         run = cls(path)
+        if path.is_file():
+            raise CheckpointError(f"{path} is a file; name the directory of a run first, then the log")
         try:
             run.manifest = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):
