@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
 import pytest
 
 from felrec.client import AsyncClient, Client, calls
-from felrec.errors import DataError, ServiceError
+from felrec.errors import ConfigError, DataError, ServiceError
 
 
 def test_everything_once(url: str) -> None:
@@ -143,11 +144,13 @@ def test_a_busy_service_is_tried_again_with_the_same_key() -> None:
 
 
 def test_what_an_attempt_before_has_deleted_is_gone() -> None:
-    with answering((502, {}), (404, {}), (503, {}), (404, {})) as (url, _), Client(url) as shop:
+    with answering((502, {}), (404, {}), (504, {}), (404, {})) as (url, _), Client(url) as shop:
         shop.delete_item("a")
         assert shop.erase_user("b").events == 0
-    with answering((404, {})) as (url, _), Client(url) as shop, pytest.raises(ServiceError):
-        shop.erase_user("never came")
+    refused = {"Retry-After": "0"}  # nothing was done, so nothing is gone
+    for first in ([], [(429, refused)], [(503, refused)]):
+        with answering(*first, (404, {})) as (url, _), Client(url) as shop, pytest.raises(ServiceError):
+            shop.erase_user("never came")
 
 
 def test_what_is_no_answer_of_felrec_is_said_in_words() -> None:
@@ -161,11 +164,52 @@ def test_what_is_no_answer_of_felrec_is_said_in_words() -> None:
         (("ada", "x", float("nan")), None, "not a number"),
         (("ada", "x", ["now"]), None, "not a number"),
         (("ada", "x"), "schlüssel", "printable ASCII"),
+        ("ab", None, "event 'ab': give"),
+        ({"user": "ada", "item": "x"}, None, "give"),
+        (("ada", 1.5), None, "id 1.5: give a string or a whole number"),
+        (("ada", "\ud83d"), None, "give a string"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(event: Any, key: str | None, words: str) -> None:
     with pytest.raises(DataError, match=words):
         calls.record([event], key)
+
+
+def test_ids_of_numpy_and_no_time_are_fine() -> None:
+    events: Any = [(np.int64(7), "x", None), ("ada", np.uint8(3), np.float32(5.0))]
+    body = json.loads(json.dumps(calls.record(events, "k").body))
+    assert body == [{"user": 7, "item": "x"}, {"user": "ada", "item": 3, "timestamp": 5.0}]
+
+
+def test_a_string_is_not_taken_for_its_letters() -> None:
+    with pytest.raises(DataError, match=r"tags='blue': give a list, \['blue'\]"):
+        calls.put_item("s1", None, "blue", True)
+    with pytest.raises(DataError, match="candidates='s1'"):
+        calls.recommend("ada", 3, None, "s1", (), False)
+    with pytest.raises(DataError, match="items='s1'"):
+        calls.recommend_session("s1", 3, None, None, ())
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_an_id_that_cannot_stand_in_a_path_is_refused(name: str) -> None:
+    with pytest.raises(DataError, match="cannot stand in an address"):
+        calls.erase_user(name)
+
+
+def test_a_key_or_address_that_cannot_be_sent_is_refused_without_showing_the_key() -> None:
+    for key in ("ge\nheim", "geheimnis-ü"):
+        with pytest.raises(ConfigError, match="copy it again") as refused:
+            Client("http://127.0.0.1:1", key=key)
+        assert "heim" not in str(refused.value)
+    with pytest.raises(ConfigError, match="is no address of a service"):
+        Client("localhost:8000")
+    with Client("http://127.0.0.1:1") as shop, pytest.raises(DataError, match="fewer or shorter candidates"):
+        shop.recommend("ada", candidates=["x" * 100] * 900)
+
+
+def test_a_key_read_from_a_file_may_end_in_a_newline(url: str) -> None:
+    with Client(url, key="abc\n") as shop:
+        assert shop.stats()["ready"]
 
 
 def test_it_gives_up_in_the_end() -> None:

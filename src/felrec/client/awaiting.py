@@ -12,7 +12,7 @@ import httpx
 from felrec.client import calls
 from felrec.client.answers import Erasure, Item, Matches, Receipt, Recommendations, User
 from felrec.client.calls import Call, Event, Id
-from felrec.client.retries import Retries, options, read, unreachable
+from felrec.client.retries import Retries, options, perhaps_done, read, too_long, unreachable
 
 A = TypeVar("A")
 
@@ -107,22 +107,24 @@ class AsyncClient:
         await self.close()
 
     async def _send(self, call: Call[A]) -> A:
-        attempt = 0
+        attempt, perhaps = 0, False
         while True:
             answer, broken = await self._try(call)
             wait = self.retries.wait(attempt, answer)
             if wait is None:
                 break
             await asyncio.sleep(wait)
-            attempt += 1
+            attempt, perhaps = attempt + 1, perhaps or perhaps_done(answer)
         if answer is None:
             assert broken is not None
             raise unreachable(broken, self.url)
-        return read(call, answer, attempt)
+        return read(call, answer, perhaps)
 
     async def _try(self, call: Call[Any]) -> tuple[httpx.Response | None, httpx.TransportError | None]:
         request = {"params": call.query, "json": call.body, "headers": call.headers}
         try:
             return await self._http.request(call.method, call.path, **request), None
+        except httpx.InvalidURL as error:
+            raise too_long(error) from None
         except httpx.TransportError as error:
             return None, error

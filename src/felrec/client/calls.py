@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from felrec.errors import DataError
 
 A = TypeVar("A")
 Id = str | int
-Event = tuple[Id, Id] | tuple[Id, Id, float | datetime | str]
-"""User, item, and the time: seconds since 1970, a datetime with a time zone or ISO 8601; now, if it is left out."""
+Event = tuple[Id, Id] | tuple[Id, Id, float | datetime | str | None]
+"""User, item, and the time: seconds since 1970, a datetime or ISO 8601 (UTC unless they name a zone); else now."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,11 @@ def recommend(
 ) -> Call[Recommendations]:
     """Ask for items for a user."""
     query = _query(
-        k=k, exclude_seen=exclude_seen, candidates=_listed(candidates), tags=_listed(tags or None), why=why or None
+        k=k,
+        exclude_seen=exclude_seen,
+        candidates=_repeated(candidates, "candidates"),
+        tags=_repeated(tags or None, "tags"),
+        why=why or None,
     )
     return Call("GET", f"/v1/users/{_part(user)}/recommendations", answers.recommendations, query)
 
@@ -62,11 +67,11 @@ def recommend_session(
     items: Sequence[Id], k: int, exclude_seen: bool | None, candidates: Sequence[Id] | None, tags: Sequence[str]
 ) -> Call[Recommendations]:
     """Ask for items for someone unknown who had these items."""
-    body: dict[str, Any] = {"items": list(items), "k": k, "tags": list(tags)}
+    body: dict[str, Any] = {"items": _listed(items, "items"), "k": k, "tags": _listed(tags, "tags")}
     if exclude_seen is not None:
         body["exclude_seen"] = exclude_seen
     if candidates is not None:
-        body["candidates"] = list(candidates)
+        body["candidates"] = _listed(candidates, "candidates")
     return Call("POST", "/v1/recommendations", answers.recommendations, body=body)
 
 
@@ -77,7 +82,7 @@ def near(side: str, identifier: Id, relation: str, k: int) -> Call[Matches]:
 
 def put_item(identifier: Id, title: str | None, tags: Sequence[str], available: bool) -> Call[Item]:
     """Say what an item is called, how it is tagged, and whether it may be recommended."""
-    body = {"title": title, "tags": list(tags), "available": available}
+    body = {"title": title, "tags": _listed(tags, "tags"), "available": available}
     return Call("PUT", f"/v1/items/{_part(identifier)}", answers.item, body=body)
 
 
@@ -109,32 +114,55 @@ def stats() -> Call[dict[str, Any]]:
 
 
 def _row(event: Event) -> dict[str, Any]:
-    if len(event) not in (2, 3):
+    if not isinstance(event, tuple | list) or len(event) not in (2, 3):
         raise DataError(f"event {event!r}: give (user, item) or (user, item, time)")
-    row: dict[str, Any] = {"user": event[0], "item": event[1]}
-    if len(event) > 2:
-        time = event[2]
-        if isinstance(time, datetime):
-            time = time.isoformat()
-        elif not isinstance(time, str) and not _is_number(time):
-            raise DataError(f"event {event!r}: the time is not a number; give seconds since 1970 or a datetime")
-        row["timestamp"] = time
+    row: dict[str, Any] = {"user": _id(event[0]), "item": _id(event[1])}
+    if len(event) == 3 and event[2] is not None:
+        row["timestamp"] = _time(event[2], event)
     return row
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and math.isfinite(value)
+def _time(time: object, event: Event) -> float | str:
+    if isinstance(time, datetime):
+        return time.isoformat()
+    if isinstance(time, Real) and math.isfinite(time):
+        return float(time)
+    if isinstance(time, str):
+        return time  # the service reads it
+    raise DataError(f"event {event!r}: the time is not a number; give seconds since 1970 or a datetime")
+
+
+def _id(value: Id) -> Id:
+    """An id that JSON can carry: a string, or a whole number of any kind."""
+    try:
+        if isinstance(value, str):
+            value.encode()  # half of an emoji is no text
+            return value
+        return operator.index(value)
+    except (TypeError, UnicodeEncodeError):
+        raise DataError(f"id {value!r}: give a string or a whole number") from None
 
 
 def _part(identifier: Id) -> str:
-    return quote(str(identifier), safe="")
+    """An id as a part of a path."""
+    name = str(_id(identifier))
+    if name in ("", ".", ".."):
+        raise DataError(f"id {name!r} cannot stand in an address; give another one")
+    return quote(name, safe="")
 
 
-def _listed(values: Sequence[Id] | None) -> list[str] | None:
+def _listed(values: Sequence[Id], name: str) -> list[Id]:
+    """Several values; a string alone would be taken for its letters."""
+    if isinstance(values, str):
+        raise DataError(f"{name}={values!r}: give a list, [{values!r}]")
+    return list(map(_id, values))
+
+
+def _repeated(values: Sequence[Id] | None, name: str) -> list[str] | None:
     """Several values of one parameter. A single one with a comma is given twice, so that it is not taken for a list."""
     if values is None:
         return None
-    given = [str(value) for value in values]
+    given = list(map(str, _listed(values, name)))
     return given * 2 if len(given) == 1 and "," in given[0] else given or [""]
 
 

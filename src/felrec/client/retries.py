@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import httpx
 
 from felrec.client.calls import Call
-from felrec.errors import ServiceError
+from felrec.errors import ConfigError, DataError, ServiceError
 
 AGAIN = (429, 502, 503, 504)
 A = TypeVar("A")
@@ -34,9 +34,17 @@ class Retries:
         return min(self.longest, seconds) * random.uniform(1.0, 1.25)  # not all clients in the same moment
 
 
-def read(call: Call[A], answer: httpx.Response, attempt: int) -> A:
-    """What a good answer says; the service's own words as an error otherwise."""
-    if answer.status_code == 404 and attempt and call.gone:
+def perhaps_done(answer: httpx.Response | None) -> bool:
+    """Whether the service may have done what was asked, though its answer did not come."""
+    return answer is None or answer.status_code in (502, 504)
+
+
+def read(call: Call[A], answer: httpx.Response, perhaps: bool) -> A:
+    """What a good answer says; the service's own words as an error otherwise.
+
+    `perhaps` says that an attempt before may have done it already: then nothing is left to delete.
+    """
+    if answer.status_code == 404 and perhaps and call.gone:
         return call.gone()
     try:
         if answer.is_success:
@@ -48,6 +56,11 @@ def read(call: Call[A], answer: httpx.Response, attempt: int) -> A:
     raise ServiceError(message, answer.status_code, code, request)
 
 
+def too_long(error: httpx.InvalidURL) -> DataError:
+    """What to say when a request cannot even be written down."""
+    return DataError(f"the address of this request cannot be sent ({error}); give fewer or shorter candidates")
+
+
 def unreachable(error: httpx.TransportError, url: str) -> ServiceError:
     """What to say when there was no answer at all."""
     reason = str(error) or type(error).__name__
@@ -56,5 +69,10 @@ def unreachable(error: httpx.TransportError, url: str) -> ServiceError:
 
 def options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
     """What both kinds of client tell httpx."""
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{url!r} is no address of a service; give one such as http://127.0.0.1:8000")
+    key = (key or "").strip()
+    if not (key.isascii() and key.isprintable()):  # not shown: it is a secret
+        raise ConfigError("the key has characters that no key of felrec has; copy it again")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     return {"base_url": url, "headers": headers, "timeout": timeout, "trust_env": False}
