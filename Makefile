@@ -41,4 +41,4 @@ bench: setup
 	$(BIN)/python benchmarks/run.py $(CHECKOUT) $(if $(DATA),--data $(DATA)) $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist site runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,7 +16,7 @@ from felrec.fitted import FittedModel
 from felrec.service import map as maps
 from felrec.service.engine import Engine
 from felrec.service.map import Cartographer, Map, Waiting, embed
-from felrec.service.records import NewEvent
+from felrec.service.records import Attributes, NewEvent
 from felrec.store.sqlite import SqliteStore
 
 
@@ -51,6 +51,17 @@ def test_near_vectors_lie_together() -> None:
     assert apart > 2 * max(part.std(axis=0).max() for part in (first, second))
 
 
+def test_items_are_called_as_they_are_called_now(engine: Engine) -> None:
+    pytest.importorskip("openTSNE")
+    cartographer = Cartographer(engine)
+    made = finished(cartographer)
+    assert made.items[0].title is None
+    engine.put_item(made.items[0].id, Attributes("A new title"))
+    now = cartographer.latest()
+    assert isinstance(now, Map)
+    assert (now.version, now.items[0].title) == (made.version, "A new title")
+
+
 def test_a_map_is_made_once_and_anew_when_it_is_outgrown(engine: Engine) -> None:
     pytest.importorskip("openTSNE")
     cartographer = Cartographer(engine)
@@ -61,7 +72,7 @@ def test_a_map_is_made_once_and_anew_when_it_is_outgrown(engine: Engine) -> None
     assert cartographer.match(user="5") == (0, [], [])
     made = finished(cartographer)
     assert len(made.users) == engine.health().users
-    assert cartographer.latest() is made
+    assert cartographer.latest() == made
     version, users, items = cartographer.match(item=made.items[0].id)
     assert (version, len(users), len(items)) == (made.version, len(made.users), len(made.items))
     assert items[0] == pytest.approx(1.0, abs=1e-4)

@@ -49,6 +49,17 @@ def one_block(first: int = 0, applied: int = 1) -> Batch:
     )
 
 
+def test_nobody_else_can_read_a_store_or_its_copy(tmp_path: Path) -> None:
+    with begun(tmp_path / "store.sqlite") as store:
+        store.commit(one_block())
+        store.backup(tmp_path / "copy.sqlite")
+        modes = {
+            path.name: path.stat().st_mode & 0o077 for path in tmp_path.glob("*.sqlite*") if "lease" not in path.name
+        }
+    assert {"store.sqlite", "store.sqlite-wal", "copy.sqlite"} <= modes.keys()
+    assert set(modes.values()) == {0}
+
+
 def test_what_is_committed_comes_back(tmp_path: Path) -> None:
     with begun(tmp_path / "s") as store:
         store.commit(one_block())

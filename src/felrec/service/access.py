@@ -15,7 +15,7 @@ from felrec.service.problems import Problem
 from felrec.service.records import Health
 
 PUBLIC = ("/", "/healthz", "/readyz", "/openapi.json")  # no data of anybody; nor is there any under /static/
-READING = ("GET", "HEAD")
+READING = ("GET", "HEAD", "OPTIONS")
 QUESTION = "/v1/recommendations"  # a POST that changes nothing
 
 
@@ -61,8 +61,9 @@ class Guard:
         kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
         allowed = keys.scopes_of(secret.strip()) if kind.lower() == "bearer" else None
         if allowed is None:
-            ask = {"www-authenticate": "Bearer"}
-            raise Problem(401, "give a valid key as Authorization: Bearer KEY; felrec keys add makes one", ask)
+            missing = "this key is not known" if secret else "a key is needed"
+            advice = "give a valid one as Authorization: Bearer KEY; felrec keys add makes one"
+            raise Problem(401, f"{missing}; {advice}", {"www-authenticate": "Bearer"})
         needed = needed_scope(scope["method"], scope["path"])
         if needed not in allowed:
             raise Problem(403, f"this key may not {needed}; make one with felrec keys add --scope {needed}")
@@ -89,5 +90,7 @@ async def json_only(request: Request) -> None:
 
 
 def media_type(request: Request) -> str:
-    """The content type without its parameters."""
+    """The content type without its parameters. Bodies that are packed are refused: they would be read as they are."""
+    if (packed := request.headers.get("content-encoding", "identity")) != "identity":
+        raise Problem(415, f"send the body as it is, not as Content-Encoding: {packed[:40]}")
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -29,7 +29,7 @@ from felrec.errors import (
 from felrec.service import page_routes, routes_catalogue, routes_events, routes_recommend, routes_status
 from felrec.service.access import Guard, Service, is_public
 from felrec.service.engine import Engine
-from felrec.service.gate import UNLIMITED, Admission, EncodedPaths, Envelope, Hosts, request_id, retry_after
+from felrec.service.gate import UNLIMITED, Admission, EncodedPaths, Envelope, Heads, Hosts, request_id, retry_after
 from felrec.service.keys import KeyFile
 from felrec.service.logs import note
 from felrec.service.metrics import Metrics
@@ -42,6 +42,7 @@ MAX_BODY = 8 * 2**20
 MAX_BODIES = 64 * 2**20  # bytes of all bodies in flight
 MAX_REQUESTS = 256  # in flight
 READERS = max(4, 2 * (os.cpu_count() or 1))  # threads that answer: more would only wait for one another
+NEVER_OF_GET = ("400", "409", "413", "415", "507")  # refusals that only a body can get
 DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, message, request_id}}`."
 
 
@@ -56,6 +57,7 @@ def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[
         description=DESCRIPTION,
         docs_url=None,  # both would load scripts from outside
         redoc_url=None,
+        redirect_slashes=False,  # behind a proxy it would lead to another address
         lifespan=_lifespan,
         responses={status: {"model": Refusal} for status in sorted(CODES)},
     )
@@ -74,6 +76,7 @@ def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[
     app.add_middleware(Admission, max_requests=MAX_REQUESTS, max_body=MAX_BODY, max_bytes=MAX_BODIES)
     app.add_middleware(Hosts, allowed=hosts)
     app.add_middleware(Envelope, finished=lambda *finished: _finished(service, *finished))
+    app.add_middleware(Heads)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
 
@@ -154,7 +157,10 @@ def _described(app: FastAPI) -> dict[str, Any]:
         key = {"type": "http", "scheme": "bearer", "description": "needed if the service was started with --keys"}
         document["components"]["securitySchemes"] = {"key": key}
         for path, operations in document["paths"].items():
-            for operation in operations.values() if not is_public(path) else ():
-                operation["security"] = [{"key": []}]
+            for method, operation in operations.items():
+                if not is_public(path):
+                    operation["security"] = [{"key": []}]
+                for status in NEVER_OF_GET if method == "get" else ():
+                    del operation["responses"][status]
         app.openapi_schema = document
     return app.openapi_schema

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
+from itertools import filterfalse
 from typing import Any
+from unicodedata import combining, normalize
 
 import numpy as np
 
@@ -85,8 +87,8 @@ class Catalogue:
         return np.array(sorted(rows), dtype=np.int32)
 
     def titled(self, prefix: str, k: int) -> list[str]:
-        """The first k items with a title of which a word begins so, whatever the case."""
-        wanted = prefix.casefold()
+        """The first k items with a title of which a word begins so, whatever the case and the accents."""
+        wanted = _folded(prefix)
         found: dict[str, None] = {}
         at = bisect_left(self._titles, (wanted,))
         while at < len(self._titles) and len(found) < k and self._titles[at][0].startswith(wanted):
@@ -96,7 +98,7 @@ class Catalogue:
 
     def _entries(self, item: str) -> list[tuple[str, str]]:
         """The title of an item from each of its words on, and whose it is."""
-        title = (self.of(item).title or "").casefold()
+        title = _folded(self.of(item).title or "")
         return [(title[word.start() :], item) for word in _WORDS.finditer(title)]
 
     def _index(self, row: int, attributes: Attributes | None) -> None:
@@ -105,6 +107,15 @@ class Catalogue:
             self._out_rows = None
         for tag in attributes.tags if attributes is not None else ():
             self._tags.setdefault(tag, set()).add(row)
+
+
+def _folded(text: str) -> str:
+    """Text as people type it in a search.
+
+    >>> _folded("Amélie"), _folded("Straße")
+    ('amelie', 'strasse')
+    """
+    return "".join(filterfalse(combining, normalize("NFKD", text.casefold())))
 
 
 def to_store(attributes: Attributes | None) -> dict[str, Any]:

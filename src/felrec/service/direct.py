@@ -18,7 +18,7 @@ def check_names(given: Iterable[str], known: frozenset[str]) -> None:
     """Refuse parameters that do not exist: a filter that is misspelt must not be passed over."""
     for name in given:
         if name not in known:
-            there = f"there are {', '.join(sorted(known))}" if known else "there are none here"
+            there = f"this route takes {', '.join(sorted(known))}" if known else "this route takes none"
             raise Problem(422, f"no parameter {name[:100]!r}; {there}")
 
 

@@ -54,6 +54,17 @@ def header(scope: Scope, name: bytes) -> str:
     return ""
 
 
+class Heads:
+    """Answers HEAD as GET; the server leaves the body out."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self.app({**scope, "method": "GET"} if scope.get("method") == "HEAD" else scope, receive, send)
+
+
 class Envelope:
     """Gives each request an id, each answer its headers, each failure a shape, and tells who wants to know."""
 

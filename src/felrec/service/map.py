@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -75,19 +76,19 @@ class Cartographer:
             if outgrown and not working and self._failure is None:
                 working = self._start()
             if self._map is not None:
-                return self._without_the_erased(self._map)
+                return self._as_of_now(self._map)
             if self._failure is not None:
                 failure, self._failure = self._failure, None  # the next look tries again
                 return Waiting(failure, working=False)
         users, items = (min(POINTS, number) for number in (health.users, health.items))
         return Waiting(WORKING.format(users=users, items=items, seconds=time.monotonic() - self._began), working)
 
-    def _without_the_erased(self, made: Map) -> Map:
-        """A map shows nobody and nothing that is not in the store any more."""
+    def _as_of_now(self, made: Map) -> Map:
+        """A map shows nobody and nothing that is not in the store any more, and items as they are called now."""
         users, items = self._still_there("user", made.users), self._still_there("item", made.items)
         if len(users) < len(made.users) or len(items) < len(made.items):
-            self._map = replace(made, version=_version(), users=users, items=items)
-        return self._map or made
+            self._map = made = replace(made, version=_version(), users=users, items=items)
+        return replace(made, items=tuple(point._replace(title=self._title(point.id)) for point in made.items))
 
     def _still_there(self, side: Side, points: tuple[Point, ...]) -> tuple[Point, ...]:
         kept = set(self.engine.known(side, [point.id for point in points]))
@@ -127,12 +128,10 @@ class Cartographer:
     def _place(self, side: Side) -> tuple[Point, ...]:
         vectors = self.engine.vectors(side, POINTS)
         places = embed(vectors.values)
-        titles = [self._title(side, identifier) for identifier in vectors.ids]
-        return tuple(map(Point, vectors.ids, titles, *places.T.astype(float).tolist()))
+        return tuple(map(Point, vectors.ids, repeat(None), *places.T.astype(float).tolist()))
 
-    def _title(self, side: Side, identifier: str) -> str | None:
-        if side == "user":
-            return None
+    def _title(self, identifier: str) -> str | None:
+        """That of now, which may have been put after the map was made."""
         try:
             return self.engine.item(identifier).title
         except FelrecError:  # deleted in the meantime

@@ -52,8 +52,8 @@ class Metrics:
         self.requests.labels(named, route, str(status)).observe(seconds)
         if status in (429, 503, 507):
             self.refused.labels(str(status)).inc()
-        elif status < 400:
-            self._latencies.setdefault(route.rpartition("/")[2], deque(maxlen=RECENT)).append(seconds)
+        elif status < 400 and (named := _last_word(route)):
+            self._latencies.setdefault(named, deque(maxlen=RECENT)).append(seconds)
 
     def took(self, accepted: int, late: int, rejected: int) -> None:
         """Count the rows of a post."""
@@ -80,6 +80,16 @@ class Metrics:
     def exposition(self) -> bytes:
         """The text that Prometheus reads."""
         return generate_latest(self.registry)
+
+
+def _last_word(route: str) -> str:
+    """What a route of the interface is about; nothing for the page and its files.
+
+    >>> _last_word("/v1/items/{id}/similar"), _last_word("/v1/users/{id}"), _last_word("/"), _last_word("none")
+    ('similar', 'users', '', '')
+    """
+    words = [word for word in route.split("/")[1:] if word and not word.startswith("{")]
+    return words[-1] if words else ""
 
 
 class _State(Collector):

@@ -77,7 +77,7 @@ def known_row(replica: Replica, side: Side, name: str) -> int:
     """The row of a user or an item with events; NotFound if there is none."""
     row = (replica.users if side == "user" else replica.items).row(name)
     if row < 0:
-        raise NotFound(f"the {side} has no event yet, so there is nothing to say of it; post one first")
+        raise NotFound(f"the {side} is not known: it has no event, or was erased")
     return row
 
 

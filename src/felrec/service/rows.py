@@ -33,7 +33,7 @@ def read_rows(body: bytes, lines: bool) -> Rows:
     """
     now, rows = time.time(), Rows()
     for number, given in _lines(body) if lines else enumerate(_values(body)):
-        if number >= MAX_ROWS:
+        if len(rows.events) + len(rows.rejected) >= MAX_ROWS:
             raise Problem(413, f"more than {MAX_ROWS:,} rows; send them in several posts")
         try:
             rows.events.append(read_row(_parse(given) if lines else given, now))

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -58,6 +58,8 @@ class SqliteStore:
         self._open = True
         try:
             with self._translated():
+                if mode != "read":
+                    _make_private(path)
                 self._connection = apsw.Connection(str(path))
                 self._connection.set_busy_timeout(_WAIT)
                 self._prepare(mode, max_bytes)
@@ -183,6 +185,7 @@ class SqliteStore:
             _remove(unfinished)
 
     def _copy(self, path: Path) -> None:
+        _make_private(path)
         copy = apsw.Connection(str(path))
         try:
             with copy.backup("main", self._connection, "main") as copying:
@@ -367,6 +370,12 @@ def _remove(path: Path) -> None:
     """A file of SQLite and those beside it."""
     for left in path.parent.glob(f"{glob.escape(path.name)}*"):
         left.unlink()
+
+
+def _make_private(path: Path) -> None:
+    """Make a file that nobody else can read: it will say what people did. Those beside it get the same rights."""
+    with suppress(OSError):  # it is there already, or SQLite says what is wrong with its place
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _take_lease(path: Path) -> apsw.Connection:

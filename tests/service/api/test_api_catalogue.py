@@ -87,15 +87,23 @@ def test_a_deleted_item_says_so_until_it_is_put_again(service: Opened) -> None:
     assert service.get("/v1/items/old").json()["events"] == 2
 
 
+def test_titles_are_found_without_their_accents(service: Opened) -> None:
+    service.post("/v1/interactions", json={"user": "u", "item": "film"})
+    service.put("/v1/items/film", json={"title": "Le fabuleux destin d'Amélie Poulain"})
+    for typed in ("amelie", "Amélie", "AME"):
+        assert [item["id"] for item in service.get("/v1/items", params={"prefix": typed}).json()["items"]] == ["film"]
+    service.delete("/v1/items/film")
+
+
 @pytest.mark.parametrize(
     ("path", "says"),
     [
         (
             "/v1/users/u/recommendations?limit=5",
-            "'limit'; there are candidates, exclude_seen, k, tags, why",
+            "'limit'; this route takes candidates, exclude_seen, k, tags, why",
         ),
         ("/v1/users/u/recommendations?exclude-seen=true", "no parameter 'exclude-seen'"),
-        ("/v1/items/i/similar?n=3", "no parameter 'n'; there are k"),
+        ("/v1/items/i/similar?n=3", "no parameter 'n'; this route takes k"),
         ("/v1/users?prefixx=a", "no parameter 'prefixx'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 
@@ -107,6 +108,17 @@ def test_limits_of_rows_and_bytes(service: Opened) -> None:
 def test_other_content_types_are_refused(service: Opened, kind: str) -> None:
     answer = service.post("/v1/interactions", content=b"{}", headers={"Content-Type": kind} if kind else {})
     assert answer.status_code == 415
+
+
+def test_packed_bodies_are_refused_and_said_to_be(service: Opened) -> None:
+    packed = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    refused = service.post("/v1/interactions", content=gzip.compress(b"[]"), headers=packed)
+    assert (refused.status_code, "Content-Encoding: gzip" in refused.text) == (415, True)
+
+
+def test_blank_lines_are_no_rows(service: Opened) -> None:
+    lines = '{"user": "ada", "item": "a"}\n\n' * 6_000
+    assert service.post("/v1/interactions", content=lines, headers=NDJSON).json()["accepted"] == 6_000
 
 
 def test_a_repeated_post_counts_once(open_service: Open) -> None:

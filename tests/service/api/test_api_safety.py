@@ -22,6 +22,8 @@ EVENT = {"user": "ada", "item": "a"}
     [
         ("GET", "/nowhere", 404, "not_found"),
         ("GET", "/v1", 404, "not_found"),
+        ("GET", "/v1/stats/", 404, "not_found"),
+        ("DELETE", "/v1/users/", 404, "not_found"),
         ("GET", "/docs", 404, "not_found"),
         ("GET", "/static/../api.py", 404, "not_found"),
         ("GET", "/static/%2e%2e/api.py", 404, "not_found"),
@@ -39,6 +41,14 @@ def test_every_refusal_has_one_shape(service: Opened, method: str, path: str, st
     error = Refusal.model_validate(answer.json()).error
     assert error.code == code
     assert error.request_id == answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/v1/stats", "/static/style.css"])
+def test_head_is_get_without_the_body(service: Opened, path: str) -> None:
+    got, head = service.get(path), service.request("HEAD", path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == got.headers["content-type"]
+    assert int(head.headers["content-length"]) > 0
 
 
 def test_request_ids_come_back(service: Opened) -> None:

@@ -61,6 +61,14 @@ def test_routes_are_counted_by_template(used: Opened) -> None:
     assert "ada" not in text
 
 
+def test_latencies_are_named_by_what_was_asked(used: Opened) -> None:
+    for path in ("/", "/static/style.css", "/v1/users/ada", "/v1/users/ada/recommendations"):
+        assert used.get(path).status_code == 200
+    named = used.get("/v1/stats").json()["latencies"]
+    assert {"users", "recommendations"} <= named.keys()
+    assert not {"", "none", "{id}", "style.css"} & named.keys()
+
+
 def test_what_somebody_sends_is_no_label(service: Opened) -> None:
     assert service.request("PROPFIND", "/v1/stats").status_code == 405
     text = service.get("/metrics").text
