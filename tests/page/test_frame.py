@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,22 @@ def test_views_by_keyboard(page: Page) -> None:
     expect(page).to_have_title("Cold-start lab · felrec")
 
 
+def test_the_navigation_can_be_skipped(page: Page) -> None:
+    page.goto("/#/health")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+    expect(page).to_have_url(re.compile("#/health$"))
+
+
+@pytest.mark.parametrize("width", [600, 768, 880, 1024])
+def test_all_views_can_be_reached_at_every_width(browser: Browser, service: str, width: int) -> None:
+    with watched(browser, service, viewport={"width": width, "height": 800}) as page:
+        page.goto("/#/health")
+        expect(page.locator("#status-text")).to_contain_text("events")
+        assert page.locator("nav").evaluate("nav => nav.scrollWidth <= nav.clientWidth")
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_nothing_is_cut_off_on_a_phone(browser: Browser, service: str, view: str) -> None:
     with watched(browser, service, viewport={"width": 360, "height": 740}) as page:
@@ -78,6 +95,26 @@ def test_a_service_that_is_gone_is_named(browser: Browser, run: Path, tmp_path: 
     context.close()
 
 
+def test_what_is_shown_is_nobody_elses_and_it_goes_on_by_itself(browser: Browser, service: str) -> None:
+    context = browser.new_context(base_url=service)
+    page = context.new_page()
+    page.goto("/#/live/5")
+    expect(page.locator("#recommended li")).to_have_count(10)
+    page.route("**/v1/**", lambda route: route.abort())
+    page.locator("#live-stranger").click()
+    expect(page.locator("#recommended")).to_have_text("No answer.")
+    expect(page.locator("#history")).to_have_text("No answer.")
+    expect(page.locator("#status-text")).to_have_text("no answer", timeout=10_000)
+    page.unroute("**/v1/**")
+    expect(page.locator("#recommended li")).to_have_count(10, timeout=10_000)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    page.get_by_role("link", name="Health").click()
+    expect(page.locator(".tile .value").first).to_have_text("ready")
+    page.route("**/v1/**", lambda route: route.abort())
+    expect(page.locator(".tile .value").first).to_have_text("no answer")
+    context.close()
+
+
 def test_a_key_is_asked_for_and_used(browser: Browser, run: Path, tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     code = "from felrec.cli import main; main()"
@@ -88,7 +125,16 @@ def test_a_key_is_asked_for_and_used(browser: Browser, run: Path, tmp_path: Path
     with serving(run, tmp_path / "store.sqlite", "--keys", keys) as (url, _):
         page = context.new_page()
         page.goto(f"{url}/#/live/5")
-        expect(page.get_by_role("dialog")).to_contain_text("API key")
+        expect(page.get_by_role("dialog")).to_contain_text("a key is needed")
+        page.locator("#key").fill("schlüssel€")  # no key of felrec has such
+        page.keyboard.press("Enter")
+        expect(page.locator("#key:invalid")).to_be_visible()
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.locator("#status-text")).to_have_text("needs a key", timeout=10_000)
+        page.get_by_role("button", name="Enter a key").click()
+        page.locator("#key").fill("another")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog")).to_contain_text("this key is not known")
         page.locator("#key").fill(key)
         page.keyboard.press("Enter")
         expect(page.locator("#recommended li")).to_have_count(10)

@@ -87,3 +87,47 @@ def test_a_second_click_waits_for_the_first(page: Page, api: httpx.Client) -> No
     expect(page.locator("#lab-told")).to_contain_text("After 1 event:")
     expect(page.locator("#lab-step")).to_be_enabled()
     assert found(api, "Doodad")["events"] == 1
+
+
+def begin(page: Page, name: str) -> None:
+    page.goto("/#/lab")
+    expect(page.locator("#lab-anchor input")).not_to_have_value("")
+    page.locator("#lab-name").fill(name)
+
+
+def test_taking_off_ends_the_run(page: Page, api: httpx.Client) -> None:
+    begin(page, "Whatnot")
+    page.locator("#lab-run").click()
+    expect(page.locator("#lab-table tbody tr").nth(2)).to_be_visible()
+    page.locator("#lab-clear").click()
+    expect(page.locator("#lab-told")).to_contain_text("Off the shelf")
+    expect(page.locator("#lab-run")).to_have_text("Run")
+    events = found(api, "Whatnot")["events"]
+    page.wait_for_timeout(800)  # three steps of a run
+    item = found(api, "Whatnot")  # one: no second trial was begun
+    assert (item["available"], item["events"]) == (False, events)
+
+
+def test_what_an_earlier_page_put_can_be_taken_off(page: Page, api: httpx.Client) -> None:
+    begin(page, "Leftover")
+    page.locator("#lab-step").click()
+    expect(page.locator("#lab-told")).to_contain_text("After 1 event:")
+    page.reload()
+    page.locator("#lab-clear").click()
+    expect(page.locator("#lab-told")).to_contain_text("not recommended any more: Leftover")
+    assert found(api, "Leftover")["available"] is False
+    expect(page.locator("#lab-clear")).to_be_disabled()
+
+
+def test_fields_are_checked_before_anything_is_put(page: Page, api: httpx.Client) -> None:
+    begin(page, "Nonsense")
+    for wrong in ("", "0", "2.5"):
+        page.locator("#lab-takers").fill(wrong)
+        for button in ("#lab-step", "#lab-run"):
+            page.locator(button).click()
+            expect(page.locator("#lab-takers:invalid")).to_be_focused()
+    page.locator("#lab-takers").fill("3")
+    page.locator("#lab-anchor input").fill("Song")  # typed, not chosen
+    page.locator("#lab-step").click()
+    expect(page.locator("#notice")).to_contain_text("Choose an item or a user first")
+    assert api.get("/v1/items", params={"prefix": "Nonsense"}).json()["items"] == []

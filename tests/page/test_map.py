@@ -82,3 +82,14 @@ def test_what_came_after_the_map_is_shown_amid_its_like(drawn: Page, api: httpx.
     drawn.keyboard.press("Enter")
     expect(drawn.locator("#map-told")).to_contain_text("late comer")
     assert drawn.locator("#map-users").evaluate(RED) not in (before, [])
+
+
+def test_buttons_zoom(drawn: Page) -> None:
+    picture = "canvas => canvas.toDataURL()"
+    canvas = drawn.locator("#map-items")
+    drawn.mouse.move(0, 0)
+    before = canvas.evaluate(picture)
+    drawn.get_by_role("button", name="Zoom in, map of items").click()
+    assert canvas.evaluate(picture) != before
+    drawn.get_by_role("button", name="Zoom out, map of items").click()
+    assert canvas.evaluate(picture) == before

@@ -44,10 +44,12 @@ async function call(method, path, { query = {}, body, headers = {} }) {
     const answer = await send(method, url, body, headers);
     if (answer.ok) return answer.status === 204 ? null : answer.json();
     const error = await explained(answer);
-    const refused = answer.status === 401 || answer.status === 403;
-    if (!refused || !(await askForKey(error.message))) throw error;
+    if (!lacksKey(error) || !(await askForKey(error.message))) throw error;
   }
 }
+
+/** Whether another key could help. */
+export const lacksKey = ({ status }) => status === 401 || status === 403;
 
 /** One parameter alone would be split at its commas; saying it twice says that it is a list already. */
 const several = (values) => (values.length === 1 && values[0].includes(",") ? [values[0], values[0]] : values);
@@ -86,7 +88,13 @@ async function explained(answer) {
 }
 
 let asking = null; // several requests can be refused at once; one question is enough
-let declined = false; // and so is one no, until the page is loaded again
+let declined = false; // and so is one no, until somebody asks for the question
+
+/** Ask for a key again after a no. */
+export function reconsider(why) {
+  declined = false;
+  return askForKey(why);
+}
 
 function askForKey(why) {
   if (declined) return Promise.resolve(false);

@@ -28,7 +28,11 @@ async function tick() {
       samples.push({ at: performance.now() / 1000, ...numbers(stats) });
       if (samples.length > KEPT) samples.shift();
       draw(stats);
+    } else if (samples.length) {
+      const seconds = performance.now() / 1000 - samples.at(-1).at;
+      byId("tiles").firstChild.replaceWith(tile("State", "no answer", `for ${span(seconds)}`, null, true));
     }
+    byId("tiles").classList.toggle("stale", !stats);
   }
   if (!byId("view-health").hidden) timer = setTimeout(tick, EVERY);
 }

@@ -1,7 +1,7 @@
 // The cold-start lab: a new item, similar users who take it, and its rank for their neighbours after each event.
 import { get, interact, part, put, randomKey } from "./api.js";
 import { lines } from "./chart.js";
-import { byId, count, h, many, nameOf, short } from "./dom.js";
+import { byId, count, h, many, named, short } from "./dom.js";
 import { attempt } from "./notice.js";
 import { picker } from "./picker.js";
 
@@ -9,8 +9,10 @@ const PACE = 220; // milliseconds between events of a run, so that the eye can f
 
 let anchor = null; // {kind, id, title}
 let trial = null;
-const shelf = []; // items that this page has put and not taken off again
+const SHELF = "felrec-lab"; // where the browser keeps what was put and not taken off again
+const shelf = [];
 let running = false;
+let working = Promise.resolve(); // what is under way
 
 export function mount() {
   choose("item");
@@ -20,13 +22,33 @@ export function mount() {
   byId("lab-form").addEventListener("submit", (event) => {
     event.preventDefault();
     if (running) running = false;
-    else run();
+    else working = run();
   });
   byId("lab-step").addEventListener("click", stepOnce);
   byId("lab-clear").addEventListener("click", () => attempt(clear));
   for (const id of ["lab-takers", "lab-watchers"]) byId(id).addEventListener("change", forget);
   byId("lab-name").value = "A brand-new thing";
+  remember();
   draw();
+}
+
+/** What an earlier page left on the shelf can still be taken off. */
+function remember() {
+  try {
+    shelf.push(...JSON.parse(localStorage.getItem(SHELF) ?? "[]"));
+  } catch {
+    // Then only this page's own.
+  }
+  byId("lab-clear").disabled = shelf.length === 0;
+}
+
+function keep() {
+  byId("lab-clear").disabled = shelf.length === 0;
+  try {
+    localStorage.setItem(SHELF, JSON.stringify(shelf));
+  } catch {
+    // Then it lasts until the page is closed.
+  }
 }
 
 export async function show() {
@@ -45,6 +67,7 @@ function choose(kind) {
     kind: `${kind}s`, label: kind === "item" ? "Item to be close to" : "User to be close to",
     chosen: (thing) => { anchor = { kind, ...thing }; forget(); },
   });
+  field.addEventListener("input", () => { anchor = null; }); // what is typed is not chosen yet
   forget();
 }
 
@@ -76,8 +99,10 @@ async function run() {
 }
 
 async function stepOnce() {
+  if (!byId("lab-form").reportValidity()) return;
   byId("lab-step").disabled = true; // a second click would run beside the first
-  await attempt(step);
+  working = attempt(step);
+  await working;
   byId("lab-step").disabled = running;
 }
 
@@ -106,7 +131,7 @@ async function begin() {
   const item = { id: `lab-${randomKey().slice(0, 8)}`, title };
   await put(`v1/items/${part(item.id)}`, { title, tags: ["lab"] });
   shelf.push(item);
-  byId("lab-clear").disabled = false;
+  keep();
   const begun = { item, ...group, points: [], total: group.takers.length };
   trial = begun;
   await measure(begun, null, performance.now());
@@ -145,15 +170,17 @@ async function unranked(trial) {
 const place = (rank, { catalogue }) => (rank === null ? catalogue + 1 : rank + 1);
 
 async function clear() {
+  running = false;
+  await working; // a run that is under way would put the next one
   const names = [];
   while (shelf.length) {
     const { id, title } = shelf[0];
     await put(`v1/items/${part(id)}`, { title, tags: ["lab"], available: false });
     shelf.shift();
+    keep();
     names.push(title);
   }
   byId("lab-told").textContent = `Off the shelf, and not recommended any more: ${names.join(", ")}.`;
-  byId("lab-clear").disabled = true;
   trial = null;
 }
 
@@ -197,6 +224,6 @@ function table(points) {
   const body = byId("lab-table").tBodies[0];
   byId("lab-table").hidden = points.length === 0;
   body.replaceChildren(...points.toReversed().map(({ event, user, median, low, popularity, milliseconds }) => h("tr", {},
-    ...[event, user ? nameOf(user) : "nobody", count(median), `${count(low)} or better`, count(popularity), user ? short(milliseconds) : ""]
-      .map((cell) => h("td", {}, String(cell))))));
+    ...[String(event), user ? named(user) : "nobody", count(median), `${count(low)} or better`, count(popularity), user ? short(milliseconds) : ""]
+      .map((cell) => h("td", {}, cell)))));
 }

@@ -1,6 +1,6 @@
 // Live: a user's history and recommendations; taking an item changes both, and the page says how fast.
 import { get, interact, part, randomKey } from "./api.js";
-import { ago, byId, h, many, nameOf, short } from "./dom.js";
+import { ago, byId, count, h, many, named, nameOf, short } from "./dom.js";
 import { attempt } from "./notice.js";
 import { picker } from "./picker.js";
 
@@ -13,7 +13,7 @@ let busy = false;
 let input;
 
 export function mount() {
-  input = picker(byId("live-user"), { kind: "users", label: "User", chosen: ({ id }) => open(id) });
+  input = picker(byId("live-user"), { kind: "users", label: "User", strangers: true, chosen: ({ id }) => open(id) });
   picker(byId("live-item"), { kind: "items", label: "Item", clears: true, chosen: (item) => take(item, performance.now()) });
   byId("live-random").addEventListener("click", () => attempt(someone));
   byId("live-stranger").addEventListener("click", () => open(`stranger-${randomKey().slice(0, 6)}`));
@@ -25,7 +25,18 @@ export function mount() {
 export function show(wanted) {
   if (wanted && wanted !== user) open(wanted);
   else if (!user) attempt(someone);
-  else refresh();
+  else {
+    name(user);
+    refresh();
+  }
+}
+
+/** Put the user into the address, so that Back leads to the one before; the first one is where we came in. */
+function name(id, first = true) {
+  const address = `#/live/${part(id)}`;
+  if (byId("view-live").hidden || location.hash === address) return;
+  if (first) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
 }
 
 export function hide() {}
@@ -40,18 +51,26 @@ async function someone() {
 }
 
 async function open(id) {
+  name(id, user === null);
   user = id;
   ranks = new Map();
   input.show({ id });
-  history.replaceState(null, "", `#/live/${part(id)}`);
   byId("timing").textContent = "";
-  await refresh();
+  byId("left-list").textContent = "";
+  byId("live-for").textContent = "";
+  byId("history-count").textContent = "";
+  for (const list of [byId("recommended"), byId("history")]) {
+    list.replaceChildren(h("li", { class: "none" }, "Asking …")); // what is drawn must never be somebody else's
+  }
+  if (!(await refresh()) && user === id) {
+    for (const waiting of document.querySelectorAll(".live .none")) waiting.textContent = "No answer.";
+  }
 }
 
 /** Ask for the list and the history anew and draw both; returns the service's own milliseconds. */
 function refresh(before = null) {
   return attempt(async () => {
-    const query = { k: SHOWN, why: true, exclude_seen: byId("live-seen").value, tags: byId("live-tag").value.trim() };
+    const query = { k: SHOWN, why: true, exclude_seen: byId("live-seen").value, tags: [byId("live-tag").value.trim()] };
     const whose = user;
     const answer = await get(`v1/users/${part(whose)}/recommendations`, query);
     if (whose !== user) return null;
@@ -79,7 +98,7 @@ async function take(item, clicked) {
       byId("timing").replaceChildren(
         h("strong", { id: "click-to-list" }, `${short(shown.drawn - clicked)} ms`), " from click to new list: ",
         `${short(posted - clicked)} ms until the event was on disk, ${short(shown.drawn - posted)} ms for the list `,
-        `(the service needed ${short(shown.milliseconds)} ms). They took `, h("em", {}, nameOf(item)), ".",
+        `(the service needed ${short(shown.milliseconds)} ms). They took `, h("em", {}, named(item)), ".",
       );
     }
   }
@@ -95,7 +114,7 @@ function drawRecommended(answer, before) {
   const low = Math.min(...scores);
   const span = Math.max(...scores) - low || 1;
   list.replaceChildren(...answer.items.map((item, index) => row(item, index, before, (item.score - low) / span)));
-  if (!answer.items.length) list.append(h("li", { class: "none" }, "Nothing to recommend: no item fits these filters."));
+  if (!answer.items.length) list.append(h("li", { class: "none" }, nothing()));
   byId("live-for").textContent = answer.known ? "" : "for someone without a history";
   const now = new Set(answer.items.map(({ id }) => id));
   const left = before ? [...before.keys()].filter((id) => !now.has(id)) : [];
@@ -106,17 +125,28 @@ function drawRecommended(answer, before) {
   learnTags(answer.items);
 }
 
+function nothing() {
+  const filtered = byId("live-tag").value.trim() || byId("live-seen").value === "true";
+  return filtered ? "Nothing to recommend: no item fits these filters." : "Nothing to recommend yet: no item has had an event.";
+}
+
 const titles = new Map();
 
 function row(item, index, before, share) {
   titles.set(item.id, nameOf(item));
   const bar = h("i", { class: "score-bar" });
   bar.style.setProperty("--share", (0.04 + 0.96 * share).toFixed(3));
+  const reasons = (item.why ?? []).slice(0, 3).map(nameOf).join(", ");
+  const sign = moved(before, item.id, index);
+  const said = [`${index + 1}: ${nameOf(item)}`, sign.getAttribute("aria-label") ?? sign.textContent, `score ${short(item.score)}`,
+    reasons && `because of ${reasons}`].filter(Boolean).join(", ");
   return h("li", { "data-id": item.id },
-    h("button", { type: "button", class: "item", title: `Let them take ${item.id}`, onclick: () => take(item, performance.now()) },
-      h("span", { class: "rank" }, String(index + 1)), moved(before, item.id, index),
+    h("button", {
+      type: "button", class: "item", title: `Let them take ${item.id}`, "aria-label": said, onclick: () => take(item, performance.now()),
+    },
+      h("span", { class: "rank" }, String(index + 1)), sign,
       h("span", { class: "words" },
-        h("span", { class: "name" }, nameOf(item), ...(item.tags ?? []).slice(0, 2).map((tag) => h("span", { class: "tag" }, tag))),
+        h("span", { class: "name" }, named(item), ...(item.tags ?? []).slice(0, 2).map((tag) => h("span", { class: "tag" }, tag))),
         because(item.why)),
       h("span", { class: "score" }, bar, short(item.score))));
 }
@@ -133,7 +163,7 @@ function moved(before, id, index) {
 
 function because(why) {
   if (!why?.length) return h("span", { class: "why" });
-  const parts = why.slice(0, 3).map((own) => h("span", { title: own.id }, nameOf(own), h("b", {}, own.weight.toFixed(2))));
+  const parts = why.slice(0, 3).map((own) => h("span", { title: own.id }, named(own), h("b", {}, own.weight.toFixed(2))));
   return h("span", { class: "why" }, "because of ", parts);
 }
 
@@ -149,11 +179,17 @@ function slide(list, places) {
 }
 
 function drawHistory(person) {
-  byId("history-count").textContent = many(person.events, "event");
-  const newest = person.history.map((event) => h("li", {},
-    h("span", { class: "name", title: event.id }, nameOf(event)), h("time", {}, ago(event.timestamp))));
+  const listed = person.history.length;
+  byId("history-count").textContent = many(person.events, "event") + (listed < person.events ? `, ${count(listed)} of them listed` : "");
+  const newest = person.history.map((event) => h("li", {}, h("span", { class: "name", title: event.id }, named(event)), moment(event.timestamp)));
   const none = h("li", { class: "none" }, "Nothing yet. The list is what the model offers someone it knows nothing about.");
   byId("history").replaceChildren(...(newest.length ? newest : [none]));
+}
+
+function moment(seconds) {
+  if (seconds === null) return null;
+  const date = new Date(seconds * 1000);
+  return h("time", { datetime: date.toISOString(), title: date.toLocaleString() }, ago(seconds));
 }
 
 function learnTags(items) {

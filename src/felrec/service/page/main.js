@@ -1,6 +1,6 @@
 // The frame: which view is shown, the theme, and the line at the top that says how the service is.
 import { get } from "./api.js";
-import { byId, count } from "./dom.js";
+import { byId, many } from "./dom.js";
 import * as health from "./health.js";
 import * as lab from "./lab.js";
 import * as live from "./live.js";
@@ -14,7 +14,6 @@ let current = null;
 
 /** The address is #/view or #/view/id. */
 function route() {
-  if (location.hash === "#main") return; // the link that skips the navigation
   const [name, ...rest] = location.hash.slice(2).split("/");
   const wanted = Object.hasOwn(views, name) ? name : "live";
   if (current && current !== wanted) {
@@ -64,15 +63,24 @@ async function look() {
   const dot = document.querySelector("#status .dot");
   try {
     const { model, events, users, items, ready } = await get("v1/stats");
+    const back = dot.dataset.state === "gone";
     dot.dataset.state = ready ? "ready" : "waiting";
-    byId("status-text").textContent = `${model} · ${count(events)} events · ${count(users)} users · ${count(items)} items`;
-  } catch {
+    byId("status-text").textContent = [model, many(events, "event"), many(users, "user"), many(items, "item")].join(" · ");
+    if (back) {
+      clear();
+      views[current].show();
+    }
+  } catch (error) {
     dot.dataset.state = "gone";
-    byId("status-text").textContent = "no answer";
+    byId("status-text").textContent = error.status === 401 || error.status === 403 ? "needs a key" : "no answer";
   }
   setTimeout(look, LOOK);
 }
 
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address says which view and which user: it stays
+  byId("main").focus();
+});
 byId("theme").addEventListener("click", switchTheme);
 dark.addEventListener("change", nameTheme);
 addEventListener("hashchange", route);

@@ -1,6 +1,6 @@
 // The map: two t-SNE plots on canvases, users and items, coloured by the match to what is selected.
 import { get } from "./api.js";
-import { byId, count, h, nameOf, short } from "./dom.js";
+import { byId, count, h, named, short } from "./dom.js";
 import { attempt, clear, complain } from "./notice.js";
 import { picker } from "./picker.js";
 import { Plot } from "./plot.js";
@@ -18,6 +18,10 @@ let timer;
 export function mount() {
   for (const [side, place, label] of [["users", "map-user", "Select a user"], ["items", "map-item", "Select an item"]]) {
     plots[side] = new Plot(byId(`map-${side}`), (thing) => select(side, thing));
+    byId(`map-${side}-zoom`).replaceChildren(
+      ...[["−", 1 / 1.5, "Zoom out"], ["+", 1.5, "Zoom in"]].map(([sign, factor, words]) => h("button", {
+        type: "button", class: "quiet", "aria-label": `${words}, map of ${side}`, onclick: () => plots[side].zoomBy(factor),
+      }, sign)));
     fields[side] = picker(byId(place), { kind: side, label, chosen: (thing) => select(side, thing) });
   }
   document.addEventListener("felrec-theme", repaint);
@@ -52,7 +56,7 @@ async function load() {
   const answer = await get("v1/map");
   if (!answer.ready) {
     byId("map-told").textContent = answer.message;
-    if (answer.working && open()) timer = setTimeout(keepLoading, AGAIN);
+    if (open()) timer = setTimeout(keepLoading, answer.working ? AGAIN : 10 * AGAIN);
     return;
   }
   version = answer.version;
@@ -91,7 +95,7 @@ async function match() {
     plots[side].colour(answer[side]);
     best(side, answer[side]);
   }
-  byId("map-told").replaceChildren("Selected: ", h("strong", {}, nameOf(asked)), asked.side === "users"
+  byId("map-told").replaceChildren("Selected: ", h("strong", {}, named(asked)), asked.side === "users"
     ? ". Items by how well they match this user, users by how alike they are."
     : ". Users by how well they match this item, items by how alike they are.");
   if (open()) timer = setTimeout(again, LIVE);
@@ -119,7 +123,7 @@ function best(side, scores) {
       type: "button", class: "match", onclick: () => select(side, point),
       onfocus: () => show(point), onmouseenter: () => show(point), onblur: away, onmouseleave: away,
     },
-      h("span", { class: "name" }, nameOf(point)), h("span", { class: "score" }, short(point.score))))));
+      h("span", { class: "name" }, named(point)), h("span", { class: "score" }, short(point.score))))));
 }
 
 /** The colours are those of the legend, which follow the theme. */

@@ -1,23 +1,24 @@
 // A text field that searches as you type: users or items, by mouse, touch or keyboard (the ARIA combobox pattern).
 import { get } from "./api.js";
-import { h } from "./dom.js";
+import { h, many, named } from "./dom.js";
 import { complain } from "./notice.js";
 
 const PAUSE = 120; // milliseconds of silence before a search
 let made = 0;
 
 /**
- * kind: "users" or "items". `chosen(thing)` is called with {id, title?}; a user who is not known may be typed too.
+ * kind: "users" or "items". `chosen(thing)` is called with {id, title?}; with `strangers` also for what is not known.
  * Returns the input, with `show(thing)` to put a choice in from outside.
  */
-export function picker(place, { kind, label, chosen, clears = false }) {
+export function picker(place, { kind, label, chosen, clears = false, strangers = false }) {
   const list = h("ul", { role: "listbox", id: `options-${++made}`, hidden: true, "aria-label": label });
   const input = h("input", {
     type: "text", role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id,
     "aria-label": label, placeholder: label, autocomplete: "off", spellcheck: "false", maxlength: 256,
   });
-  place.replaceChildren(input, list);
+  place.replaceChildren(h("span", { class: "of", "aria-hidden": "true" }, label), input, list);
   let found = [];
+  let foundFor = null; // the text that was asked for
   let at = -1;
   let asked = 0;
   let timer;
@@ -46,12 +47,14 @@ export function picker(place, { kind, label, chosen, clears = false }) {
   };
   const search = async () => {
     const mine = ++asked;
+    const typed = input.value.trim();
     try {
-      const answer = await get(`v1/${kind}`, { prefix: input.value.trim(), limit: 12 });
+      const answer = await get(`v1/${kind}`, { prefix: typed, limit: 12 });
       if (mine !== asked || document.activeElement !== input) return;
       found = answer[kind];
+      foundFor = typed;
       list.replaceChildren(...found.map((thing, index) => option(thing, `${list.id}-${index}`, () => choose(thing))));
-      if (!found.length) list.replaceChildren(h("li", { class: "none", role: "presentation" }, nothing(kind)));
+      if (!found.length) list.replaceChildren(h("li", { class: "none", role: "presentation" }, nothing(kind, strangers)));
       at = -1;
       list.hidden = false;
       input.setAttribute("aria-expanded", "true");
@@ -77,24 +80,37 @@ export function picker(place, { kind, label, chosen, clears = false }) {
       close();
     } else if (event.key === "Enter") {
       event.preventDefault();
-      const typed = input.value.trim();
-      const thing = found[at] ?? found.find(({ id, title }) => id === typed || title === typed);
-      if (thing && !list.hidden) choose(thing);
-      else if (typed && kind === "users") choose({ id: typed });
-      else if (found.length && !list.hidden) choose(found[0]);
+      enter();
     }
   });
+  /** Takes what is marked or named in full; never what merely stood first when the key was pressed. */
+  const enter = async () => {
+    const typed = input.value.trim();
+    if (typed !== foundFor || list.hidden) {
+      clearTimeout(timer);
+      await search();
+      if (typed !== foundFor || typed !== input.value.trim()) return; // typed on, or no answer
+    }
+    const thing = found[at] ?? found.find(({ id, title }) => id === typed || title === typed);
+    if (thing) choose(thing);
+    else if (typed && strangers) choose({ id: typed });
+    else if (typed && found.length === 1) choose(found[0]);
+    else if (found.length) mark(0); // the next Enter takes it
+  };
   input.show = (thing) => {
     input.value = thing ? thing.title || thing.id : "";
   };
   return input;
 }
 
-const nothing = (kind) => (kind === "users" ? "No known user begins so. Enter takes it as a new one." : "No item is called so.");
+function nothing(kind, strangers) {
+  if (kind === "items") return "No item is called so.";
+  return strangers ? "No known user begins so. Enter takes it as a new one." : "No known user begins so.";
+}
 
 function option(thing, id, choose) {
-  const name = h("span", { class: "name" }, thing.title || thing.id);
-  const about = thing.title ? thing.id : thing.events === undefined ? "" : `${thing.events} events`;
+  const name = h("span", { class: "name" }, named(thing));
+  const about = thing.title ? thing.id : thing.events === undefined ? "" : many(thing.events, "event");
   return h("li", { role: "option", id, "aria-selected": "false", onmousedown: (event) => event.preventDefault(), onclick: choose },
     name, h("span", { class: "id" }, about));
 }

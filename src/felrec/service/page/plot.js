@@ -1,5 +1,5 @@
 // One plot of the map: points on a canvas, with hover, selection, zoom, and arrow keys that go from point to point.
-import { h, nameOf, short } from "./dom.js";
+import { h, named, nameOf, short } from "./dom.js";
 
 const MARGIN = 14;
 const EMPHASIS = 1.6; // above 1, bright colours are for few
@@ -133,7 +133,7 @@ export class Plot {
     const [x, y] = this.where(point);
     const score = this.scores[index];
     const id = point.title ? h("span", { class: "id" }, ` ${point.id}`) : "";
-    this.tip.replaceChildren(nameOf(point), id, score === null ? "" : h("b", {}, short(score)));
+    this.tip.replaceChildren(named(point), id, score === null ? "" : h("b", {}, short(score)));
     const half = this.tip.offsetWidth / 2;
     this.tip.style.left = `${Math.min(Math.max(x, half), this.canvas.clientWidth - half)}px`;
     this.tip.style.top = `${y}px`;
