@@ -75,6 +75,7 @@ def take_all(url: str) -> None:
                 threading.Thread(target=traffic, args=(url, stop), daemon=True).start()
             page.goto(f"{url}/#/{view}")
             act(page)
+            page.evaluate("scrollTo(0, 0)")  # the header would stand within the picture
             page.screenshot(path=IMAGES / f"page-{view}{'-dark' if scheme == 'dark' else ''}.png", full_page=True)
             stop.set()
             page.close()
