@@ -128,6 +128,7 @@ def test_fields_are_checked_before_anything_is_put(page: Page, api: httpx.Client
             expect(page.locator("#lab-takers:invalid")).to_be_focused()
     page.locator("#lab-takers").fill("3")
     page.locator("#lab-anchor input").fill("Song")  # typed, not chosen
+    page.keyboard.press("Escape")  # the list would lie over the button
     page.locator("#lab-step").click()
     expect(page.locator("#notice")).to_contain_text("Choose an item or a user first")
     assert api.get("/v1/items", params={"prefix": "Nonsense"}).json()["items"] == []
