@@ -57,9 +57,10 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
         found.append(learned())
     torch.set_num_threads(before)
     assert len(found[0]) > 20
-    assert all(torch.allclose(found[0][name], value, atol=1e-4) for name, value in found[1].items())
-    assert all(torch.equal(found[0][name], found[1][name]) for name in ("user_cache", "item_cache"))
-    assert all(torch.equal(found[2][name], value) for name, value in found[1].items())  # and they repeat exactly
+    torch.testing.assert_close(found[1], found[0], atol=1e-4, rtol=1e-5)
+    for name in ("user_cache", "item_cache"):
+        torch.testing.assert_close(found[1][name], found[0][name], atol=0, rtol=0)
+    torch.testing.assert_close(found[2], found[1], atol=0, rtol=0)  # and they repeat exactly
 
 
 def test_the_pieces_come_back_in_order_and_do_as_the_caller_did(threads: int) -> None:
