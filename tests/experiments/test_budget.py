@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
 from felrec.config import TrainingSettings
+from felrec.experiments import budget
 from felrec.experiments.budget import FEW_VALIDATIONS, SMALLEST_SHARE, Plan, Speed, is_trained, measure, newest, plan
 from felrec.registry import MODELS, model_kind
 
@@ -82,6 +87,21 @@ def test_every_trained_model_can_be_measured(name: str) -> None:
     assert speed.event > 0
     assert speed.event_at_smallest_share > 0
     assert speed.validated_event > 0
+
+
+def test_the_first_step_of_an_optimiser_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SlowToStart(torch.optim.SGD):
+        begun = False
+
+        def step(self, *_: Any) -> None:  # type: ignore[override]
+            until = time.process_time() + (0 if self.begun else 1)
+            while time.process_time() < until:
+                pass
+            self.begun = True
+
+    monkeypatch.setattr(budget, "build_optimiser", lambda parameters, _: SlowToStart(parameters))
+    speed = measure(model_kind("bpr-mf"), {"width": 8, "batch_size": 128}, SPLIT, "cpu")
+    assert speed.event < 0.5 / 128
 
 
 def test_untrained_models_have_no_budget() -> None:
