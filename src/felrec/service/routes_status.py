@@ -14,7 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from felrec.service.access import service_of
 from felrec.service.gate import retry_after
 from felrec.service.problems import Problem, json_response
-from felrec.service.schemas import Alive
+from felrec.service.schemas import Alive, Stats
 
 router = APIRouter(tags=["status"])
 
@@ -41,7 +41,7 @@ def metrics(request: Request) -> Response:
     return Response(service_of(request).metrics.exposition(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
-@router.get("/v1/stats", responses={200: {"content": {"application/json": {}}, "description": "numbers"}})
+@router.get("/v1/stats", responses={200: {"model": Stats}})
 def stats(request: Request) -> Response:
     """The numbers for people: the engine, recent rates and latencies, memory, and how even recommendations are."""
     service = service_of(request)

@@ -213,6 +213,46 @@ class Alive(Shape):
     status: str
 
 
+class Latency(Shape):
+    """Of the last requests to a route, in milliseconds."""
+
+    p50: float
+    p99: float
+
+
+class Evenness(Shape):
+    """How unevenly recent recommendations fall on the catalogue."""
+
+    requests: int = Field(description="how many recent answers this is about")
+    gini: float = Field(description="of how often each item was recommended: 0 even, 1 all on one")
+    coverage: float = Field(description="share of the catalogue that was recommended at all")
+    deciles: list[float] = Field(description="share of the recommendations by decile of items, most popular first")
+
+
+class Stats(Shape):
+    """The numbers of the service."""
+
+    ready: bool
+    durable: bool = Field(description="whether the last write reached the disk")
+    problem: str | None = Field(description="what the last failed write said, until one goes well")
+    model: str
+    events: int
+    users: int
+    items: int
+    cold_items: int = Field(description="with fewer than 5 events")
+    queue_depth: int = Field(description="events that wait")
+    queue_limit: int
+    last_commit_ms: float
+    last_batch_ms: float
+    clock: float = Field(description="time of the newest event")
+    store_bytes: int
+    uptime_seconds: float
+    events_per_second: float = Field(description="over the last ten seconds")
+    latencies: dict[str, Latency] = Field(description="by the last word of a route")
+    memory_bytes: int
+    bias: Evenness
+
+
 class Error(Shape):
     """Why a request was refused."""
 

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from api.running import Opened
+from felrec.service.schemas import Stats
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 
@@ -102,14 +103,26 @@ def test_who_hangs_up_is_no_error_of_ours(service: Opened, method: str, path: st
 
 
 def test_stats_for_people(used: Opened) -> None:
-    stats = used.get("/v1/stats").json()
-    assert stats["ready"]
-    assert stats["durable"]
-    assert stats["model"] == "felrec-q"
-    assert stats["latencies"]["recommendations"]["p99"] >= stats["latencies"]["recommendations"]["p50"] > 0
-    assert stats["events_per_second"] > 0
-    assert stats["memory_bytes"] > 2**20
-    assert stats["bias"]["requests"] >= 1
+    stats = Stats.model_validate(used.get("/v1/stats").json())
+    assert stats.ready
+    assert stats.durable
+    assert stats.model == "felrec-q"
+    assert stats.latencies["recommendations"].p99 >= stats.latencies["recommendations"].p50 > 0
+    assert stats.events_per_second > 0
+    assert stats.memory_bytes > 2**20
+    assert stats.bias.requests >= 1
+
+
+def test_every_answer_of_the_interface_is_described(service: Opened) -> None:
+    paths = service.get("/openapi.json").json()["paths"]
+    answers = {
+        f"{method} {path}": operation["responses"]["200"]["content"]["application/json"]["schema"]
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if path.startswith("/v1/") and "200" in operation["responses"]
+    }
+    assert "get /v1/stats" in answers
+    assert [name for name, schema in answers.items() if "$ref" not in schema] == []
 
 
 def test_the_dashboard_asks_for_metrics_that_exist(used: Opened) -> None:
