@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 COLOURS = """canvas => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -82,6 +84,32 @@ def test_what_came_after_the_map_is_shown_amid_its_like(drawn: Page, api: httpx.
     drawn.keyboard.press("Enter")
     expect(drawn.locator("#map-told")).to_contain_text("late comer")
     assert drawn.locator("#map-users").evaluate(RED) not in (before, [])
+
+
+def test_the_address_names_what_is_selected(drawn: Page) -> None:
+    expect(drawn).to_have_url(re.compile("#/map/users/"))
+    first = drawn.url
+    drawn.goto("/#/map/items/7")
+    expect(drawn.locator("#map-item input")).to_have_value(re.compile("^Song 7 "))
+    drawn.locator("#map-best-users button").first.click()
+    expect(drawn).to_have_url(re.compile("#/map/users/"))
+    drawn.go_back()
+    expect(drawn.locator("#map-told")).to_contain_text("Song 7 ")
+    drawn.go_back()
+    expect(drawn).to_have_url(first)
+    expect(drawn.locator("#map-user input")).to_have_value(first.rpartition("/")[2])
+
+
+def test_an_address_that_names_nothing_is_said(drawn: Page, browser: Browser, service: str) -> None:
+    context = browser.new_context(base_url=service)  # not the watched one: browsers log every 404
+    page = context.new_page()
+    page.goto("/#/map/items/nothing at all")
+    expect(page.locator("#map-best-items li")).to_have_count(8)
+    expect(page.locator("#notice")).to_contain_text("no such item")  # still there when the map is
+    page.goto("/#/map/items/7")
+    expect(page.locator("#notice")).to_be_hidden()
+    expect(page.locator("#map-told")).to_contain_text("Song 7 ")
+    context.close()
 
 
 def test_buttons_zoom(drawn: Page) -> None:

@@ -1,4 +1,5 @@
 // Live: a user's history and recommendations; taking an item changes both, and the page says how fast.
+import { remember } from "./address.js";
 import { get, interact, part, randomKey } from "./api.js";
 import { ago, byId, count, h, many, named, nameOf, short } from "./dom.js";
 import { attempt } from "./notice.js";
@@ -26,17 +27,9 @@ export function show(wanted) {
   if (wanted && wanted !== user) open(wanted);
   else if (!user) attempt(someone);
   else {
-    name(user);
+    remember("live", [user], true);
     refresh();
   }
-}
-
-/** Put the user into the address, so that Back leads to the one before; the first one is where we came in. */
-function name(id, first = true) {
-  const address = `#/live/${part(id)}`;
-  if (byId("view-live").hidden || location.hash === address) return;
-  if (first) history.replaceState(null, "", address);
-  else history.pushState(null, "", address);
 }
 
 export function hide() {}
@@ -51,7 +44,7 @@ async function someone() {
 }
 
 async function open(id) {
-  name(id, user === null);
+  remember("live", [id], user === null);
   user = id;
   ranks = new Map();
   input.show({ id });

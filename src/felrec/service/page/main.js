@@ -12,7 +12,7 @@ const LOOK = 5000; // milliseconds between two looks at the service
 const mounted = new Set();
 let current = null;
 
-/** The address is #/view or #/view/id. */
+/** The address is #/view, #/live/user, #/map/users/user or #/map/items/item. */
 function route() {
   const [name, ...rest] = location.hash.slice(2).split("/");
   const wanted = Object.hasOwn(views, name) ? name : "live";

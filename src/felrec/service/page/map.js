@@ -1,5 +1,6 @@
 // The map: two t-SNE plots on canvases, users and items, coloured by the match to what is selected.
-import { get } from "./api.js";
+import { remember } from "./address.js";
+import { get, part } from "./api.js";
 import { byId, count, h, named, short } from "./dom.js";
 import { attempt, clear, complain } from "./notice.js";
 import { picker } from "./picker.js";
@@ -27,10 +28,17 @@ export function mount() {
   document.addEventListener("felrec-theme", repaint);
 }
 
-export function show() {
+/** `wanted` is users/ID or items/ID if the address names one. */
+export async function show(wanted = "") {
   repaint();
-  if (version === null) keepLoading();
-  else attempt(match);
+  const [side, ...rest] = wanted.split("/");
+  let unknown = null;
+  if (rest.length && Object.hasOwn(plots, side)) await find(side, rest.join("/")).catch((error) => { unknown = error; });
+  else if (selected) remember("map", [selected.side, selected.id], true);
+  if (!open()) return;
+  if (version === null) await keepLoading();
+  else await attempt(match);
+  if (unknown) complain(unknown); // last, for what goes well takes complaints away
 }
 
 export function hide() {
@@ -68,7 +76,14 @@ async function load() {
   else await match();
 }
 
+/** Select what the address names, unless it is selected already. */
+async function find(side, id) {
+  if (selected?.side === side && selected.id === id) return;
+  await select(side, side === "items" ? await get(`v1/items/${part(id)}`) : { id });
+}
+
 async function select(side, thing) {
+  remember("map", [side, thing.id], selected === null);
   selected = { side, ...thing };
   fields[side].show(thing);
   fields[side === "users" ? "items" : "users"].show(null);
