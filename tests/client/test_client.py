@@ -14,10 +14,12 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 from felrec.client import AsyncClient, Client, calls
+from felrec.client.retries import Retries, perhaps_done
 from felrec.errors import ConfigError, DataError, ServiceError
 
 
@@ -122,9 +124,11 @@ def answering(*answers: tuple[int, dict[str, str]]) -> Iterator[tuple[str, list[
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", keys
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", keys
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_busy_service_is_tried_again_with_the_same_key() -> None:
@@ -238,3 +242,38 @@ def test_nobody_there_is_said_in_words() -> None:
 def test_the_client_needs_no_torch() -> None:
     code = "import sys, felrec.client; assert not {'torch', 'fastapi', 'polars'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_what_an_attempt_before_has_deleted_is_gone_also_to_await() -> None:
+    async def use(url: str) -> int:
+        async with AsyncClient(url) as shop:
+            await shop.delete_item("a")
+            return (await shop.erase_user("b")).events
+
+    with answering((502, {}), (404, {}), (504, {}), (404, {})) as (url, _):
+        assert asyncio.run(use(url)) == 0
+
+
+def test_how_long_it_waits() -> None:
+    def told(seconds: str) -> httpx.Response:
+        return httpx.Response(429, headers={"Retry-After": seconds})
+
+    retries = Retries()
+    for answer, attempt, least in (
+        (told("7"), 0, 7.0),
+        (told("3600"), 0, 30.0),  # never longer than half a minute
+        (told("Wed, 21 Oct 2026 07:28:00 GMT"), 1, 0.2),
+        (None, 0, 0.1),  # nobody answered
+        (None, 3, 0.8),
+        (httpx.Response(502), 2, 0.4),
+    ):
+        wait = retries.wait(attempt, answer)
+        assert wait is not None
+        assert least <= wait <= 1.25 * least
+    assert retries.wait(4, None) is None
+    assert retries.wait(0, httpx.Response(404)) is None
+
+
+def test_without_an_answer_it_may_have_been_done() -> None:
+    assert perhaps_done(None)
+    assert [perhaps_done(httpx.Response(status)) for status in (502, 504, 429, 503)] == [True, True, False, False]

@@ -16,6 +16,8 @@ from felrec.data.log import InteractionLog
 from felrec.data.split import Split, split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import TrainingError
+from felrec.evaluation import protocols
+from felrec.evaluation.metrics import sampled_ranks
 from felrec.evaluation.protocols import BLOCK, replay, walk
 from felrec.evaluation.report import evaluate
 from felrec.evaluation.seen import SeenItems
@@ -198,3 +200,35 @@ def test_seen_items_lists_every_earlier_pair() -> None:
     for i in range(20):
         expected = [int(it) for u, it in zip(LOG.users[: 700 + i], LOG.items, strict=False) if u == LOG.users[700 + i]]
         assert items[positions == i].tolist() == expected
+
+
+def test_sampled_negatives_are_drawn_by_the_number_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that no two blocks meet the same draws, wherever an evaluation begins."""
+    model, drawn, real = Popularity(), list[int](), sampled_ranks
+
+    def noted(scores: Tensor, targets: Tensor, ranked: Any, events: Any, seed: int) -> Any:
+        drawn.extend(events.tolist())
+        return real(scores, targets, ranked, events, seed)
+
+    monkeypatch.setattr(protocols, "sampled_ranks", noted)
+    replay(model, LOG.events[:600])
+    walk(model, LOG.events, 600, 1_300)
+    assert drawn == list(range(600, 1_300))
+
+
+def test_in_total_the_rank_of_what_a_model_cannot_represent_is_the_worst() -> None:
+    parts = split_log(LOG)
+    rows = evaluate(Halfway(int(parts.train.items.max()) + 1), parts, model="halfway", cache="reset").partitions
+    known = rows["total_representable"]
+    missed = rows["new_items"]["events"]
+    assert missed > 0
+    assert rows["total"]["rank"] == pytest.approx((known["rank"] * known["events"] + missed) / len(parts.test))
+    assert rows["total"]["mrr"] == pytest.approx(known["mrr"] * known["events"] / len(parts.test))
+
+
+def test_the_published_evaluation_leaves_nothing_out_unless_told() -> None:
+    frame = pl.DataFrame({"user": np.arange(400) % 20, "item": np.arange(400) // 20, "timestamp": np.arange(400)})
+    parts = split_log(InteractionLog.from_frame(frame))  # nobody takes anything twice
+    for protocol, asked, left_out in (("online", "auto", True), ("paper", "auto", False), ("paper", "yes", True)):
+        report = evaluate(Popularity(), parts, model="p", cache="reset", protocol=protocol, exclude_seen=asked)  # type: ignore[arg-type]
+        assert report.exclude_seen is left_out, (protocol, asked)

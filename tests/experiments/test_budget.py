@@ -107,3 +107,22 @@ def test_the_first_step_of_an_optimiser_is_not_timed(monkeypatch: pytest.MonkeyP
 def test_untrained_models_have_no_budget() -> None:
     assert not is_trained(model_kind("popularity"))
     assert is_trained(model_kind("felrec-q"))
+
+
+def test_newest_validates_on_few_events_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "FEW_VALIDATIONS", 50)
+    cut = newest(SPLIT, 100)
+    assert len(cut.validation) == 50
+    np.testing.assert_array_equal(cut.validation.times, SPLIT.validation.times[:50])
+
+
+def test_an_epoch_takes_as_long_as_all_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(torch.optim.SGD):
+        def step(self, *_: Any) -> None:  # type: ignore[override]
+            until = time.process_time() + 0.05
+            while time.process_time() < until:
+                pass
+
+    monkeypatch.setattr(budget, "build_optimiser", lambda parameters, _: Slow(parameters))
+    speed = measure(model_kind("bpr-mf"), {"width": 8, "batch_size": 128}, SPLIT, "cpu")
+    assert 7 * 0.05 <= speed.event * TRAIN < 3 * 8 * 0.05  # eight steps, or seven where a remainder is joined

@@ -165,3 +165,13 @@ def test_models_come_in_the_papers_order_and_new_ones_after_them() -> None:
     assert Lab(Path()).chosen(("felrec-q", "not-there-yet")) == ["felrec-q"]
     with pytest.raises(ConfigError, match="no model"):
         Lab(Path(), models=("felrec-x",)).chosen()
+
+
+def test_each_trial_of_a_search_gets_a_tenth_of_the_budget(
+    log: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "measure", lambda *args: Speed(1e-3, 4e-4, 1e-3))
+    lab = Lab(tmp_path, Scale(minutes=0.5), settings={**TINY, "epochs": 1_000})
+    whole, trial = lab._plans(lab.row("felrec-q"), log)
+    assert whole.epochs > 20
+    assert trial.epochs == whole.epochs // 10

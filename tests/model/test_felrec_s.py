@@ -14,7 +14,7 @@ from felrec.data.events import Events
 from felrec.data.histories import Pending
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay
-from felrec.model.evidence import Catalogue, gather
+from felrec.model.evidence import NEXT_WINDOW, Catalogue, gather
 from felrec.model.felrec_s import FELRecS
 from felrec.model.horizons import HALF_LIVES, Horizons
 from felrec.model.offer import Offer
@@ -305,3 +305,108 @@ def test_a_few_items_are_enough_to_learn_from() -> None:
     made, few = model(), synthetic_log(300, n_users=20, n_items=5, tastes=2, seed=1).log.events
     made.observe(few[:200])
     assert made.loss(TimeBatch(few[200:], None)).item() > 0.1
+
+
+def test_the_gate_trusts_an_item_by_its_events() -> None:
+    made, ungated = model(), model(gate=False)
+    made.observe(EVENTS)
+    with torch.no_grad():
+        made.confidence.copy_(torch.tensor([-1.0, 0.5]))
+    ungated.load_weights(made.weights())
+    ungated.load_state(made.state())
+    asked, log_events = Queries.now(np.array([3]), 1e6), torch.linspace(0, 8, len(ITEMS))
+    with torch.no_grad():
+        trusted = made._match(asked, ITEMS, log_events) / ungated._match(asked, ITEMS, log_events)
+    torch.testing.assert_close(trusted[0], torch.sigmoid(0.5 * log_events - 1.0), atol=1e-4, rtol=1e-3)
+
+
+def test_an_own_item_is_as_many_events_back_as_it_is() -> None:
+    block = Events.of([5, 5, 5, 5], [1, 3, 2, 2], [0.0, 60.0, 120.0, 180.0])
+    made, apart = model(), model()
+    for one in (made, apart):
+        one.observe(Events.of([9, 9, 9], [1, 2, 3], [0, 0, 0]))
+    among = Catalogue.of(np.array([1, 2, 3], dtype=np.int32), made.counts.items)
+    together = gather(Queries.before_each(block)[3:], made.counts, among)
+    apart.observe(block[:3])
+    one_by_one = gather(Queries.now(np.array([5]), 180.0), apart.counts, among)
+    back = 2  # of the features, the one that says how many events ago: 1 three, 3 two, 2 just now
+    for found in (together, one_by_one):
+        np.testing.assert_allclose(found.features[:, back], np.log1p([3, 1, 2]), rtol=1e-6)
+
+
+def test_what_is_near_is_looked_up_from_the_last_ten_and_what_follows_from_the_last_two() -> None:
+    made = model(history_length=16)
+    made.observe(Events.of(np.repeat(np.arange(12), 2), [x for n in range(12) for x in (n, 20 + n)], range(24)))
+    asked = Queries(np.array([99], dtype=np.int32), np.array([1e6]), Pending.of([list(range(12))]))
+    among = Catalogue.of(np.arange(20, 32, dtype=np.int32), made.counts.items)
+    found = gather(asked, made.counts, among)
+    near, after = found.features[:, 9] > 0, found.features[:, 9 + 7] > 0
+    assert found.column[near].tolist() == list(range(2, 12))
+    assert found.column[after].tolist() == list(range(12 - NEXT_WINDOW, 12))
+
+
+def test_an_item_that_follows_itself_is_near_itself_once() -> None:
+    made = model()
+    made.observe(Events.of([0, 0], [4, 4], [0, 1]))
+    assert tallied(made.state(), "near") == {(4, 4): 1.0}
+
+
+def test_an_item_that_was_forgotten_is_new_when_it_comes_again() -> None:
+    horizons = Horizons()
+    horizons.accept(horizons.foresee(np.array([0, 1, 1, 0], dtype=np.int32)))
+    horizons.accept(horizons.forget(np.array([1], dtype=np.int32), np.array([2]), np.array([0])))
+    assert horizons.ages(np.array([0, 1], dtype=np.int32)).tolist() == [4, 0]
+    horizons.accept(horizons.foresee(np.array([1], dtype=np.int32)))
+    assert horizons.ages(np.array([1], dtype=np.int32)).tolist() == [1]
+
+
+def test_shares_of_a_young_log_are_of_what_there_is() -> None:
+    horizons = Horizons()
+    horizons.accept(horizons.foresee(np.array([0, 0, 0, 1], dtype=np.int32)))
+    shares = horizons.shares(horizons.counts(np.arange(2, dtype=np.int32)))
+    np.testing.assert_allclose(shares.sum(axis=0), 1, atol=0.05)
+    np.testing.assert_allclose(shares[0], 0.75, atol=0.05)
+
+
+def test_the_horizon_that_foretells_best_is_trusted_most() -> None:
+    """What was just taken is taken again, then something else: only the shortest memory knows it."""
+    made = model()
+    replay(made, Events.of(np.arange(4_000), np.arange(4_000) // 20, np.arange(4_000)))
+    weights = made.counts.domain.horizon_weights
+    assert weights.argmax() == 0
+    assert weights[0] > 0.5
+    assert made.counts.domain.features[-1] == np.float32(np.log(HALF_LIVES[0]) / 10)
+
+
+def test_other_weights_are_heard_at_once() -> None:
+    made, other = model(), model()
+    with torch.no_grad():
+        other.trend.mul_(-1)
+    made.observe(EVENTS)
+    asked, every = Queries.now(np.array([3]), 1e6), np.arange(made.counts.items.owners, dtype=np.int32)
+    before = made.score(asked, every)
+    made.load_weights(other.weights())
+    other.observe(EVENTS)
+    after = made.score(asked, every)
+    assert not torch.allclose(before, after)
+
+
+def test_the_loss_of_items_is_weighed() -> None:
+    losses = []
+    for weight in (0.0, 0.5, 1.0):
+        made = model(item_loss=weight)
+        made.observe(EVENTS[:1_000])
+        losses.append(made.loss(TimeBatch(EVENTS[1_000:1_100])).item())
+    none, half, whole = losses
+    assert whole > half > none
+    assert abs((whole - none) - 2 * (half - none)) < 1e-4
+
+
+def test_users_are_told_from_the_most_recent_ones_also_after_a_resume() -> None:
+    made, again = model(), model()
+    for start in range(0, 2_900, 100):
+        made.loss(TimeBatch(Events.of(np.arange(start, start + 100), np.arange(100) % 7, np.arange(100))))
+    recent = made.memory()["recent_users"].tolist()
+    assert recent == list(range(2_900 - 2_048, 2_900))
+    again.load_memory(made.memory())
+    assert again.memory()["recent_users"].tolist() == recent

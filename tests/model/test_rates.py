@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from felrec.config import FELRecSSettings
@@ -79,3 +80,10 @@ def test_what_is_known_of_a_kind_stands_in_for_a_cell_that_is_new() -> None:
     assert features[0, OWN] > 3.4  # about a half, as in the cell beside it
     assert (features[1] == 0).all()
     assert 0 < features[2, NEAR] < features[0, OWN]
+
+
+def test_rates_fade() -> None:
+    rates, pairs = Rates(), np.array([[3, -1, -1]])
+    rates.accept(rates.foresee(pairs, np.array([True]), events=1))
+    rates.accept(rates.foresee(pairs[:0], np.zeros(0, dtype=bool), events=10_000))
+    assert rates.state()["cells"][:, 3].tolist() == pytest.approx([0.5, 0.5], rel=1e-3)

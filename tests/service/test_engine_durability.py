@@ -12,7 +12,7 @@ import torch
 
 from felrec.data.events import Events
 from felrec.data.synthetic import synthetic_log
-from felrec.errors import ConfigError, Stopped, StoreBusy, StoreFull
+from felrec.errors import ConfigError, KeyConflict, Stopped, StoreBusy, StoreFull
 from felrec.fitted import FittedModel
 from felrec.service.engine import Engine
 from felrec.service.importing import import_log
@@ -330,3 +330,62 @@ def test_an_engine_whose_memory_is_behind_says_that_it_is_not_ready(
     assert again.health().ready
     assert again.health().journal == 3
     again.close()
+
+
+def test_what_is_taken_in_again_at_the_start_is_as_late_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of a late post was not saved: the next start must know what came before it."""
+    engine = open_engine(tmp_path / "s", fitted("felrec-s"))
+    post(engine, made_up(20, start=1e9))
+    monkeypatch.setattr(engine._recorder, "_try_to_save", lambda: None)
+    post(engine, made_up(600, start=1e8))
+    live = state_of(engine)
+    engine.close()
+    assert contents_of(tmp_path / "s").applied == 1
+    again = open_engine(tmp_path / "s", fitted("felrec-s"))
+    assert state_of(again) == live
+    again.close()
+
+
+def test_closed_at_once_it_fails_what_waits(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    lock = write_lock(tmp_path / "s")
+    first = engine.submit(made_up(5))
+    while engine._writer._queue:  # until the writer has begun with it
+        time.sleep(0.01)
+    second = engine.submit(made_up(5))
+    closing = threading.Thread(target=engine.close, args=(False,))
+    closing.start()
+    with pytest.raises(Stopped):
+        second.result(timeout=5)
+    lock.close()
+    closing.join()
+    assert first.result().accepted == 5
+
+
+def test_posts_that_wait_together_are_late_one_for_the_other(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    lock = write_lock(tmp_path / "s")
+    waiting = [engine.submit([NewEvent("ada", "x", moment)]) for moment in (1.0, 100.0, 50.0)]
+    lock.close()
+    assert [one.result().late for one in waiting] == [0, 0, 1]
+    engine.close()
+
+
+def test_another_body_with_the_key_of_a_post_on_its_way_is_a_conflict(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    lock = write_lock(tmp_path / "s")
+    first = engine.submit(made_up(10), IdempotencyKey("k", b"b"))
+    with pytest.raises(KeyConflict):
+        engine.submit(made_up(10), IdempotencyKey("k", b"another"))
+    lock.close()
+    assert first.result().events == 10
+    engine.close()
+
+
+def test_events_of_the_same_moment_keep_their_order(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    post(engine, [NewEvent("ada", "z", 5.0), NewEvent("ada", "a", 5.0), NewEvent("ada", "m", 4.0)])
+    assert [event.item for event in engine.user("ada").history] == ["a", "z", "m"]
+    engine.close()

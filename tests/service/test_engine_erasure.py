@@ -16,7 +16,7 @@ from felrec.data.vocabulary import Vocabulary
 from felrec.errors import ConfigError, NotFound
 from felrec.fitted import FittedModel
 from felrec.service.engine import Engine
-from felrec.service.records import Attributes, NewEvent
+from felrec.service.records import Attributes, IdempotencyKey, NewEvent
 from felrec.service.replaying import replay_store
 from felrec.store.protocol import Contents
 from felrec.store.sqlite import SqliteStore
@@ -233,4 +233,56 @@ def test_after_a_restart_the_last_rows_may_be_of_the_erased(name: str, tmp_path:
     assert {user.id for user in again.neighbours("user 0", 1_000)} == everybody - {"user 0"}
     assert {user.id for user in again.audience("item 1", 1_000)} <= everybody
     assert "her own draft" not in {item.id for item in again.similar_items("item 1", 1_000)}
+    again.close()
+
+
+def test_a_user_of_the_base_who_took_an_item_twice_is_erased_whole(tmp_path: Path) -> None:
+    known = Events.of([0, 0, 1, 1], [0, 0, 0, 1], np.arange(4))
+    engine = open_engine(tmp_path / "s", fitted(known=known))
+    erasure = engine.erase_user("0")
+    assert (erasure.events, erasure.items_rewritten, erasure.items_removed) == (2, 1, 0)
+    assert (engine.item("0").events, engine.health().events) == (1, 2)
+    assert engine._replica.recommender.state()["item_count"].tolist() == [1, 1]
+    engine.close()
+
+
+def test_counts_and_clock_are_those_without_the_erased(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", fitted(known=BASE))
+    post(engine, [NewEvent("4", "5", 1e6), NewEvent("erika", "5", 2e6)])
+    engine.erase_user("erika")
+    health = engine.health()
+    popular = engine._replica.popularity.state()
+    engine.close()
+    again = open_engine(tmp_path / "s", fitted(known=BASE))
+    assert (health.journal, health.clock) == (again.health().journal, again.health().clock) == (1, 1e6)
+    assert all((popular[name] == column).all() for name, column in again._replica.popularity.state().items())
+    again.close()
+
+
+def test_state_that_was_not_saved_yet_does_not_bring_the_erased_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(tmp_path / "s")
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._recorder, "_try_to_save", lambda: None)  # as if there were no room
+        post(engine, made_up(600))
+    row = engine._replica.users.row("user 3")
+    engine.erase_user("user 3")
+    post(engine, made_up(3, start=2e9, users=2))
+    live = state_of(engine)
+    engine.close()
+    assert not contents_of(tmp_path / "s").state["user_cache"][row].any()
+    again = open_engine(tmp_path / "s")
+    assert state_of(again) == live
+    again.close()
+
+
+def test_a_replay_remembers_the_keys_of_posts(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s")
+    first = engine.submit(made_up(20), IdempotencyKey("k", b"body")).result()
+    engine.close()
+    replayed(tmp_path / "s", tmp_path / "new", fitted())
+    again = open_engine(tmp_path / "new")
+    assert again.submit(made_up(20), IdempotencyKey("k", b"body")).result() == first
+    assert again.health().events == 20
     again.close()

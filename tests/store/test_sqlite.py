@@ -287,3 +287,16 @@ def test_verify_names_what_is_wrong(filled: Path, tmp_path: Path) -> None:
     assert "blocks: row 1 is damaged" in findings
     with pytest.raises(StoreDamaged, match="restore a backup"):
         SqliteStore(tmp_path / "s", "read").load()
+
+
+def test_an_answer_that_expired_is_removed_by_the_next_write(tmp_path: Path) -> None:
+    with begun(tmp_path / "s") as store:
+        store.commit(replace(one_block(), answers=[Answer(b"o" * 16, b"b" * 16, "{}", time.time() - 60)]))
+        store.commit(one_block(1, 2))
+        assert store.load().answers == []
+
+
+def test_what_is_committed_is_on_disk_and_what_is_deleted_is_overwritten(tmp_path: Path) -> None:
+    with begun(tmp_path / "s") as store:
+        kept = {name: store._value(f"PRAGMA {name}") for name in ("journal_mode", "synchronous", "secure_delete")}
+    assert kept == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}  # 2 is FULL

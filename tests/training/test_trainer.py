@@ -227,3 +227,46 @@ class TestRunDirectory:
         assert sorted(p.name for p in tmp_path.iterdir()) == ["best-0001", "manifest.json"]
         again.commit("best", "best-0002", {"weights": {"a": torch.zeros(3)}}, {})
         assert RunDirectory.open(tmp_path).read("best", "weights")["a"].tolist() == [0, 0, 0]
+
+
+def test_an_epoch_that_is_only_as_good_is_not_the_best(tmp_path: Path) -> None:
+    """Else a plateau would never run out of patience."""
+    made = trainer(tmp_path, [0.5, 0.5, 0.5, 0.5], epochs=4, patience=2, checkpoint_seconds=1e6)
+    made.fit()
+    assert made.run.manifest["best"]["epoch"] == 1
+    assert len(made.run.manifest["epochs"]) == 3
+
+
+def test_a_validation_within_an_epoch_that_comes_again_is_noted_once(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"epochs": 2, "validate_every": 2, "checkpoint_seconds": 1e6}
+    with pytest.raises(KilledError):
+        trainer(tmp_path, [0.5] * 99, KillAfter(5), **settings).fit()
+    again = trainer(tmp_path, [0.5] * 99, **settings)
+    again.fit()
+    noted = [(entry["epoch"], entry["step"]) for entry in again.run.manifest["within_epochs"]]
+    assert noted == [(1, 2), (1, 4), (2, 2), (2, 4)]
+
+
+def test_the_loss_of_an_epoch_is_the_mean_over_its_events(tmp_path: Path) -> None:
+    class Notes(KillAfter):
+        def step(self, **told: Any) -> None:
+            steps.append((told["events"], told["loss"]))
+
+    steps: list[tuple[int, float]] = []
+    made = trainer(tmp_path, [0.5], Notes(0), epochs=1, checkpoint_seconds=1e6)
+    made.fit()
+    expected = sum(events * loss for events, loss in steps) / len(EVENTS)
+    assert made.run.manifest["epochs"][0]["loss"] == pytest.approx(expected)
+
+
+def test_no_gradient_is_larger_than_clip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trainer(tmp_path, [0.5], epochs=1, clip=1e-3, checkpoint_seconds=1e6)
+    largest, step = [], made.optimiser.step
+
+    def noted() -> None:
+        largest.append(max(float(p.grad.abs().max()) for p in made.model.parameters() if p.grad is not None))
+        step()
+
+    monkeypatch.setattr(made.optimiser, "step", noted)
+    made.fit()
+    assert max(largest) == pytest.approx(1e-3)
