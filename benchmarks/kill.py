@@ -32,9 +32,9 @@ from felrec import load, split_log, synthetic_log, train
 from felrec.data.events import Events
 from felrec.fitted import FittedModel
 from felrec.recommender import Recommender
-from felrec.service.engine import Engine
-from felrec.service.records import IdempotencyKey, NewEvent
-from felrec.service.replica import Replica
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.serving_state import ServingState
+from felrec.service.engine.types import IdempotencyKey, NewEvent
 from felrec.store.sqlite import SqliteStore
 
 TINY = {"epochs": 1, "width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "history_length": 16, "queue_size": 64}
@@ -139,7 +139,7 @@ def check(store: Path, run: Path, sent: Sent) -> int:
         found = sum(number in there for number in range(begin, begin + count))
         assert found in (0, count), f"{key} is there in part: {found} of {count}"
         assert found or key not in sent.acknowledged, f"{key} was acknowledged and is lost"
-    online = Replica(load(run), contents)
+    online = ServingState(load(run), contents)
     online.catch_up(contents.block_records[contents.applied :], contents.applied)  # as an engine does when it opens
     offline = load(run).recommender
     times = np.maximum.accumulate(np.maximum(contents.events["time"], contents.clock))

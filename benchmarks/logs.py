@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from felrec.data.events import Rows
-from felrec.data.histories import Histories
 from felrec.data.synthetic import synthetic_log
+from felrec.data.tables.histories import Histories
 
 ROWS, USERS, ITEMS = 25_000_000, 160_000, 60_000
 

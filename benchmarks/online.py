@@ -18,7 +18,7 @@ from reference import Reference
 from replay import work_per_event
 from timing import over, race
 
-from felrec.data.sources import read_log
+from felrec.data.reading.sources import read_log
 from felrec.data.split import split_log
 from felrec.evaluation.protocols import walk
 

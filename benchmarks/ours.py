@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from felrec.config import FELRecSettings, TrainingSettings, divide, read_pairs
 from felrec.data.events import Events, Rows
-from felrec.data.histories import Pending
+from felrec.data.tables.histories import Pending
 from felrec.evaluation.protocols import BLOCK
-from felrec.model.cache import last_occurrence
-from felrec.model.felrec import FELRec
+from felrec.model.paper.cache import last_occurrence
+from felrec.model.paper.felrec import FELRec
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 

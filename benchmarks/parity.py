@@ -30,9 +30,9 @@ from felrec.config import FELRecSettings, TrainingSettings, check
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.evaluation.metrics import draw_negatives, event_metrics, ranks, sampled_ranks
-from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
-from felrec.model.felrec import FELRec
-from felrec.model.objectives import Contrast
+from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
+from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.objectives import Contrast
 from felrec.training.schedule import learning_rate
 
 TOLERANCE = 1e-4

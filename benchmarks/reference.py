@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Subset
 
 from felrec.config import TrainingSettings
 from felrec.data.events import Events
-from felrec.model.felrec import FELRec
+from felrec.model.paper.felrec import FELRec
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from timing import over, race
 
 from felrec.config import FELRecSettings
 from felrec.data.events import Events
-from felrec.data.sources import read_log
+from felrec.data.reading.sources import read_log
 from felrec.evaluation.protocols import replay
 
 GOAL = 8.0

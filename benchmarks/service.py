@@ -30,8 +30,8 @@ from service_plot import draw
 from service_world import PAPER, QUICK, SMALL, World, contents, fill, make_run
 
 from felrec import runs
-from felrec.service.engine import Engine
-from felrec.service.limits import Limits
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.limits import Limits
 from felrec.store.sqlite import SqliteStore
 
 POST = 100  # events of a post
@@ -40,7 +40,7 @@ NORMAL = 0.1  # seconds within which a post is answered when all is well
 
 
 @dataclass(frozen=True)
-class Row:
+class Trial:
     """One line of the table."""
 
     what: str
@@ -98,7 +98,7 @@ class Bench:
         return lambda _: get(f"/v1/users/{world.user(int(self.random.integers(world.users)))}/recommendations?k=10")
 
 
-def events(bench: Bench, label: str, settings: dict[str, Any], history: int, goal: float) -> Row:
+def events(bench: Bench, label: str, settings: dict[str, Any], history: int, goal: float) -> Trial:
     run, path, world = bench.store(label, settings, history)
     with serving(run, path) as server:
         asyncio.run(closed_loop(server.port, bench.posts(world, POST), CONNECTIONS, bench.seconds / 10))
@@ -107,10 +107,10 @@ def events(bench: Bench, label: str, settings: dict[str, Any], history: int, goa
     bench.curves.setdefault("rates", []).append((f"{label}, {history}", rate, goal))
     what = f"durable events/s in posts of {POST}, {label} model, {history} events a history"
     said = f"{rate:,.0f}/s (p50 of a post {result.percentile(50):.0f} ms)"
-    return Row(what, said, f"≥ {goal:,.0f}", rate >= goal, {"rate": rate})
+    return Trial(what, said, f"≥ {goal:,.0f}", rate >= goal, {"rate": rate})
 
 
-def recommend(bench: Bench) -> Row:
+def recommend(bench: Bench) -> Trial:
     run, path, world = bench.store("paper", PAPER, 64)
     with serving(run, path) as server:
         asyncio.run(closed_loop(server.port, bench.questions(world), CONNECTIONS, bench.seconds / 10))
@@ -119,10 +119,10 @@ def recommend(bench: Bench) -> Row:
     bench.curves["recommendations alone"] = _milliseconds(result)
     measured = f"{rate:,.0f}/s, p50 {result.percentile(50):.1f} ms, p99 {p99:.1f} ms"
     values = {"rate": rate, "p50": result.percentile(50), "p99": p99}
-    return Row("GET recommendations alone, k=10", measured, "≥ 300/s, p99 ≤ 25 ms", rate >= 300 and p99 <= 25, values)
+    return Trial("GET recommendations alone, k=10", measured, "≥ 300/s, p99 ≤ 25 ms", rate >= 300 and p99 <= 25, values)
 
 
-def both(bench: Bench, label: str = "paper", model: str = "felrec-q") -> Row:
+def both(bench: Bench, label: str = "paper", model: str = "felrec-q") -> Trial:
     run, path, world = bench.store(label, PAPER, 64, model)
     seconds = 5.0 if bench.quick else bench.minutes * 60
 
@@ -151,7 +151,7 @@ def both(bench: Bench, label: str = "paper", model: str = "felrec-q") -> Row:
     good = p99[0] <= 50 and p99[1] <= 100 and min(done[0] / 300, done[1] / 100) > 0.99 and last < 1.05 * first
     goal = "p99 ≤ 50 ms of recommendations, ≤ 100 ms of posts, memory flat"
     values = {"recommendations_p99": p99[0], "posts_p99": p99[1], "memory_mb": [first, last], "done": done}
-    return Row(
+    return Trial(
         f"300 events/s one by one and 100 recommendations/s, {model}, {seconds / 60:.1f} min",
         measured,
         goal,
@@ -160,7 +160,7 @@ def both(bench: Bench, label: str = "paper", model: str = "felrec-q") -> Row:
     )
 
 
-def first(bench: Bench) -> Row:
+def first(bench: Bench) -> Trial:
     run, path, world = bench.store("paper", PAPER, 64)
 
     async def measure(server: Server) -> list[float]:
@@ -180,10 +180,10 @@ def first(bench: Bench) -> Row:
     p50, worst = float(np.median(taken)), max(taken)
     values = {"p50": p50, "worst": worst}
     what = "first event of a new item until it was recommended"
-    return Row(what, f"p50 {p50:.1f} ms, worst of {len(taken)} {worst:.1f} ms", "≤ 100 ms", worst <= 100, values)
+    return Trial(what, f"p50 {p50:.1f} ms, worst of {len(taken)} {worst:.1f} ms", "≤ 100 ms", worst <= 100, values)
 
 
-def million(bench: Bench) -> Row:
+def million(bench: Bench) -> Trial:
     run = make_run(bench.work / "run-paper", QUICK if bench.quick else PAPER)
     model, world = runs.load(run), World(1_000, 10_000 if bench.quick else 1_000_000, 64)
     p50s = {}
@@ -198,10 +198,10 @@ def million(bench: Bench) -> Row:
         engine.close()
     measured = ", ".join(f"p50 {ms:.0f} ms with {threads} thread(s)" for threads, ms in p50s.items())
     what = f"exact top-10 over {world.items:,} items, in the engine"
-    return Row(what, measured, "p50 ≤ 80 ms", min(p50s.values()) <= 80, {"p50": p50s})
+    return Trial(what, measured, "p50 ≤ 80 ms", min(p50s.values()) <= 80, {"p50": p50s})
 
 
-def overload(bench: Bench) -> Row:
+def overload(bench: Bench) -> Trial:
     run, path, world = bench.store("paper", PAPER, 64)
     flood = bench.seconds
 
@@ -229,7 +229,7 @@ def overload(bench: Bench) -> Row:
     )
     values = {"taken": posts.good, "refused": refused, "others": others, "growth_mb": growth, "recovery": recovery}
     good = refused > 0 and others == 0 and recovery <= 5
-    return Row("three times the load it can take", measured, "429s, bounded memory, normal within 5 s", good, values)
+    return Trial("three times the load it can take", measured, "429s, bounded memory, normal within 5 s", good, values)
 
 
 async def _until_normal(server: Server, make: Callable[[int], bytes]) -> float:
@@ -257,7 +257,7 @@ def _milliseconds(result: Result) -> list[float]:
     return [1e3 * taken for taken in result.latencies]
 
 
-PARTS: dict[str, Callable[[Bench], Row]] = {
+PARTS: dict[str, Callable[[Bench], Trial]] = {
     "events-full": lambda bench: events(bench, "paper", PAPER, 64, 400),
     "events-20": lambda bench: events(bench, "paper", PAPER, 20, 800),
     "events-small": lambda bench: events(bench, "small", SMALL, 64, 3_000),
@@ -298,7 +298,7 @@ def main() -> None:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
-def show(row: Row, quick: bool) -> Row:
+def show(row: Trial, quick: bool) -> Trial:
     """Print a line of the table as soon as it is known; tiny sizes prove nothing."""
     verdict = "not compared" if quick else "reached" if row.reached else "MISSED"
     print(f"| {row.what} | {row.goal} | {row.measured} | {verdict} |", flush=True)

@@ -17,8 +17,8 @@ from felrec.data.seen import PAIR, PairRecords
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.fitted import FittedModel
-from felrec.service.identity import identity_of, whole
-from felrec.store.protocol import Base, Contents, Table
+from felrec.service.engine.identity import identity_of, whole
+from felrec.store.protocol import Base, Contents, TableSpec
 from felrec.store.sqlite import SqliteStore
 
 PAPER: dict[str, Any] = {}  # the defaults are the paper's sizes
@@ -59,7 +59,7 @@ def fill(path: Path, run: Path, world: World) -> None:
     model = runs.load(run)
     state, pairs = made_up(model, world)
     users, items = [world.user(row) for row in range(world.users)], [world.item(row) for row in range(world.items)]
-    tables = [Table(name, values.dtype.str, values.shape[1:]) for name, values in state.items()]
+    tables = [TableSpec(name, values.dtype.str, values.shape[1:]) for name, values in state.items()]
     base = Base(users, items, pairs, NEWEST, tables, whole(state))
     store = SqliteStore(path)
     store.begin(identity_of(model, empty=False), base)

@@ -20,11 +20,11 @@ from typing import Any
 from machine import describe
 from ours import settings_of
 
-from felrec.data.sources import read_log
+from felrec.data.reading.sources import read_log
 from felrec.data.split import Split, split_log
 from felrec.evaluation.plots import COLOURS, MARKERS, new_figure, save_figure
 from felrec.evaluation.report import evaluate
-from felrec.model.felrec import FELRec
+from felrec.model.paper.felrec import FELRec
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 

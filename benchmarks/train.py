@@ -21,7 +21,7 @@ from timing import over, race
 from felrec.config import FELRecSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
-from felrec.data.sources import read_log
+from felrec.data.reading.sources import read_log
 
 GOALS = {"ml-1m": 3.0, "movietweetings": 8.0}
 STARTS = {"ml-1m": 200_000}  # other logs: the middle

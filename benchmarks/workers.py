@@ -18,10 +18,10 @@ from typing import Any
 from logs import fill
 
 from felrec.data.batches import batch_bounds
-from felrec.data.histories import Histories
+from felrec.data.reading.sources import read_log
 from felrec.data.seen import SeenPairs
-from felrec.data.sources import read_log
 from felrec.data.split import split_log
+from felrec.data.tables.histories import Histories
 
 
 def in_own_process(*arguments: str | Path | int) -> dict[str, float]:

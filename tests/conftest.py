@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from felrec.data.log import InteractionLog
-from felrec.data.sources import read_log
+from felrec.data.reading.sources import read_log
 
 
 @pytest.fixture(scope="session")

@@ -17,9 +17,9 @@ from felrec.data.vocabulary import Vocabulary
 from felrec.fitted import FittedModel
 from felrec.recommender import Recommender
 from felrec.registry import MODELS
-from felrec.service.engine import Engine
-from felrec.service.limits import Limits
-from felrec.service.records import NewEvent, Receipt
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.limits import Limits
+from felrec.service.engine.types import NewEvent, Receipt
 from felrec.store.protocol import Contents
 from felrec.store.sqlite import SqliteStore
 
@@ -90,7 +90,7 @@ def digest(recommender: Recommender) -> str:
 
 
 def state_of(engine: Engine) -> str:
-    return digest(engine._replica.recommender)
+    return digest(engine._state.recommender)
 
 
 def contents_of(path: Path) -> Contents:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from felrec import comparison, runs
-from felrec.comparison import Unwatched
-from felrec.comparison.rows import Row, evaluate_row, train_row
+from felrec.comparison import Silent
 from felrec.comparison.stopwatch import read_cost, timed
+from felrec.comparison.trials import Trial, evaluate_trial, train_trial
 from felrec.data.split import PARTITIONS, split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import CheckpointError, ConfigError
@@ -106,7 +106,7 @@ def test_written_files(tmp_path: Path) -> None:
 
 
 def test_a_row_is_tested_once_in_each_way(tmp_path: Path) -> None:
-    row = Row("q", "felrec-q", TINY)
+    row = Trial("q", "felrec-q", TINY)
     ways = [
         row,
         replace(row, name="q-reset", cache="reset"),
@@ -114,9 +114,9 @@ def test_a_row_is_tested_once_in_each_way(tmp_path: Path) -> None:
         replace(row, name="q-nn", scoring={"neighbours": 3}),
         replace(row, name="q-all", exclude_seen="no"),
     ]
-    model = train_row(row, SPLIT, tmp_path, Unwatched(), device="cpu", resume=False)
-    first = [evaluate_row(way, model, SPLIT, tmp_path, Unwatched(), device="cpu") for way in ways]
-    again = [evaluate_row(way, model, SPLIT, tmp_path, Unwatched(), device="cpu") for way in ways]
+    model = train_trial(row, SPLIT, tmp_path, Silent(), device="cpu", resume=False)
+    first = [evaluate_trial(way, model, SPLIT, tmp_path, Silent(), device="cpu") for way in ways]
+    again = [evaluate_trial(way, model, SPLIT, tmp_path, Silent(), device="cpu") for way in ways]
     for one, other in zip(first, again, strict=True):
         assert one.cpu_seconds == other.cpu_seconds > 0  # read, not measured again
         assert one.report.to_json() == other.report.to_json()
@@ -132,7 +132,7 @@ def test_a_row_is_tested_once_in_each_way(tmp_path: Path) -> None:
 def test_cpu_time_is_added_up_over_processes(tmp_path: Path) -> None:
     events = len(SPLIT.train)
     for done in (1, 2):
-        with Unwatched().training("q", tmp_path) as listener, timed(tmp_path, listener) as watch:
+        with Silent().training("q", tmp_path) as listener, timed(tmp_path, listener) as watch:
             sum(range(100_000))
             watch.step(epoch=0, step=1, steps=1, events=events, loss=0.0, lr=0.1)
             sum(range(100_000))

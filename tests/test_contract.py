@@ -130,14 +130,14 @@ def test_a_change_is_known_before_it_happens(name: str) -> None:
     model, twin = taught(name), taught(name)
     assert isinstance(model, Servable)
     before = digest(model)
-    change = model.foresee(EVENTS[:40])
+    change = model.change(EVENTS[:40])
     assert digest(model) == before
     tables = model.state()
     twin.observe(EVENTS[:40])
     for key, (rows, values) in change.items():
-        tables[key][torch.from_numpy(rows.astype(np.int64))] = values
+        tables[key][torch.from_numpy(rows.astype(np.int64))] = torch.from_numpy(values)
     assert all(torch.equal(tables[key], table) for key, table in twin.state().items())
-    model.accept(change)
+    model.apply_change(change)
     assert digest(model) == digest(twin)
 
 

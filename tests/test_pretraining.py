@@ -11,9 +11,9 @@ import torch
 import felrec
 from felrec.baselines.popularity import DecayedPopularity
 from felrec.config import DecayedPopularitySettings
-from felrec.data.decay import HALF_LIVES
 from felrec.data.split import Split, split_log
 from felrec.data.synthetic import synthetic_log
+from felrec.data.tables.decayed_counts import HALF_LIVES
 from felrec.data.worlds import synthetic_worlds
 from felrec.errors import CheckpointError, ConfigError
 from felrec.evaluation.report import evaluate

@@ -17,7 +17,7 @@ from felrec.version import __version__
 
 if TYPE_CHECKING:
     from felrec.data.log import InteractionLog
-    from felrec.data.sources import read_log
+    from felrec.data.reading.sources import read_log
     from felrec.data.split import Split, split_log
     from felrec.data.synthetic import synthetic_log
     from felrec.errors import FelrecError
@@ -54,7 +54,7 @@ _HOME = {
     "fit": "felrec.runs",
     "load": "felrec.runs",
     "load_pretrained": "felrec.pretrained",
-    "read_log": "felrec.data.sources",
+    "read_log": "felrec.data.reading.sources",
     "split_log": "felrec.data.split",
     "synthetic_log": "felrec.data.synthetic",
     "train": "felrec.runs",

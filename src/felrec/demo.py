@@ -17,17 +17,17 @@ import numpy as np
 import polars as pl
 
 from felrec import runs
-from felrec.comparison import Unwatched, Watcher
+from felrec.comparison import ProgressReporter, Silent
 from felrec.data.events import Events
 from felrec.data.log import InteractionLog
-from felrec.data.sources import read_log
+from felrec.data.reading.sources import read_log
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import CheckpointError, ConfigError, StoreBusy, StoreError, how_to_install
-from felrec.service.engine import Engine
-from felrec.service.listening import listen
-from felrec.service.records import Attributes, NewEvent
-from felrec.service.server import serve
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import Attributes, NewEvent
+from felrec.service.http.listening import listen
+from felrec.service.http.server import serve
 from felrec.store.sqlite import SqliteStore
 
 MODEL = "felrec-s"
@@ -56,13 +56,13 @@ class Shop:
     source: str
 
 
-def run_demo(out: Path, port: int, announce: Callable[[str], object], watch: Watcher | None = None) -> None:
+def run_demo(out: Path, port: int, announce: Callable[[str], object], watch: ProgressReporter | None = None) -> None:
     """Prepare everything in `out`, then serve it until SIGINT or SIGTERM. `announce` is told the page's address."""
     with listen_somewhere(port) as listener:  # before anything that takes long
         serve(prepare(out, watch), listener, None, announce)
 
 
-def prepare(out: Path, watch: Watcher | None = None) -> Engine:
+def prepare(out: Path, watch: ProgressReporter | None = None) -> Engine:
     """Train into `out`, which must be new or hold an earlier demo (which is replaced), and fill a store.
 
     The store begins with the first 90 % of the purchases; the last 10 % come in through the engine, as they would live.
@@ -73,7 +73,7 @@ def prepare(out: Path, watch: Watcher | None = None) -> Engine:
     shop.purchases.write_parquet(out / "log.parquet")
     log = read_log(out / "log.parquet")
     split = split_log(log)
-    with (watch or Unwatched()).training(MODEL, out / MODEL) as seen:
+    with (watch or Silent()).training(MODEL, out / MODEL) as seen:
         model = runs.train(split, MODEL, out / MODEL, SETTINGS, listeners=(seen,), progress=seen)
     engine = Engine.open(SqliteStore(out / "store.sqlite"), model)
     for item, attributes in shop.attributes.items():

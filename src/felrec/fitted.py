@@ -13,8 +13,8 @@ from torch import Tensor
 
 from felrec.data.events import Events, Rows, Times
 from felrec.data.log import InteractionLog
+from felrec.data.reading.timestamps import MILLISECONDS_FROM
 from felrec.data.seen import PAIR, PairRecords, SeenPairs
-from felrec.data.timestamps import MILLISECONDS_FROM
 from felrec.data.vocabulary import Ids, Vocabulary
 from felrec.errors import ConfigError, DataError
 from felrec.evaluation.protocols import replay

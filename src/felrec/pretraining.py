@@ -17,7 +17,7 @@ from felrec.pretrained import check_name, load_weights, save_weights
 from felrec.recommender import Trainable
 from felrec.registry import model_kind
 from felrec.training.checkpoint import RunDirectory
-from felrec.training.several import Several
+from felrec.training.multi_log import MultiLogLearner
 from felrec.training.trainer import Listener, Trainer
 
 MODEL = "felrec-s"
@@ -53,7 +53,9 @@ def pretrain(
     with run.alone():
         if not run.manifest["finished"]:
             validate = _validation(models, splits, training.exclude_seen)
-            trainer = Trainer(Several(models), [split.train for split in splits], training, run, validate, listeners)
+            trainer = Trainer(
+                MultiLogLearner(models), [split.train for split in splits], training, run, validate, listeners
+            )
             trainer.resume()
             trainer.fit()
         save_weights(out, MODEL, own.model_dump(), run.read("best", "weights"))

@@ -18,11 +18,10 @@ from torch import Tensor
 from felrec.config import TrainingSettings
 from felrec.data.batches import Batches
 from felrec.data.events import Events, RowChange, Rows, Times
-from felrec.data.histories import Pending
+from felrec.data.tables.histories import Pending
 
 Tensors = dict[str, Tensor]
 Counts = NDArray[np.int64]
-Change = dict[str, tuple[Rows, Tensor]]  # new values of some rows of the state, by the name the state gives them
 
 EVERYTHING = frozenset({"observed", "new_users", "new_items"})
 
@@ -98,21 +97,7 @@ class Recommender(Protocol):
         ...
 
 
-def as_tensors(change: RowChange, prefix: str = "") -> Change:
-    """The change of a part of the state, named as the whole state names it."""
-    return {prefix + name: (rows, torch.from_numpy(values)) for name, (rows, values) in change.items()}
-
-
-def as_arrays(change: Change, prefix: str = "") -> RowChange:
-    """What `as_tensors` was given."""
-    return {
-        name.removeprefix(prefix): (rows, values.cpu().numpy())
-        for name, (rows, values) in change.items()
-        if name.startswith(prefix)
-    }
-
-
-class Table(Protocol):
+class RowTable(Protocol):
     """A part of a recommender's state."""
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -124,12 +109,12 @@ class Table(Protocol):
         ...
 
 
-def state_of(table: Table, prefix: str = "") -> Tensors:
+def state_of(table: RowTable, prefix: str = "") -> Tensors:
     """The arrays of a part of the state, named as the whole state names them."""
     return {prefix + name: torch.from_numpy(values) for name, values in table.state().items()}
 
 
-def load_table(table: Table, state: Tensors, prefix: str = "") -> None:
+def load_table(table: RowTable, state: Tensors, prefix: str = "") -> None:
     """Put back what `state_of` returned; whatever has another prefix is left alone."""
     table.load_state({name.removeprefix(prefix): state[name].numpy() for name in state if name.startswith(prefix)})
 
@@ -212,20 +197,20 @@ class Trainable(Recommender, Learner, Protocol):
 class Servable(Recommender, Protocol):
     """A recommender whose change by a block is known before it happens, so that it can be made durable first.
 
-    `observe` is `accept` after `foresee`. Every entry of the state is a table of rows.
+    `observe` is `apply_change` after `change`. Every entry of the state is a table of rows.
     """
 
-    def foresee(self, block: Events) -> Change:
+    def change(self, block: Events) -> RowChange:
         """What observing a block would write. All the work is here, and it reads only: others may go on asking."""
         ...
 
-    def accept(self, change: Change) -> None:
+    def apply_change(self, change: RowChange) -> None:
         """Write it: copies of rows, nothing else."""
         ...
 
 
 @dataclass(frozen=True)
-class Remains:
+class ErasureContext:
     """What is left of the items that a user had, without that user."""
 
     items: Rows  # (T,) distinct
@@ -239,7 +224,7 @@ class Remains:
 class Forgetting(Servable, Protocol):
     """A servable recommender that can drop one user without taking in everyone else's events again."""
 
-    def forget(self, user: int, remains: Remains) -> Change:
+    def forget(self, user: int, remains: ErasureContext) -> RowChange:
         """What dropping a user would write: their own rows, and those of the items they had. Reads only."""
         ...
 

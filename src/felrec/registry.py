@@ -34,8 +34,8 @@ from felrec.config import (
 )
 from felrec.data.split import PARTITIONS, Sizes
 from felrec.errors import ConfigError
-from felrec.model.felrec import FELRec
 from felrec.model.felrec_s import FELRecS
+from felrec.model.paper.felrec import FELRec
 from felrec.recommender import Recommender
 
 PAPER_SIZES = Sizes(train_users=137_884, train_items=34_460, users=162_541, items=59_047)

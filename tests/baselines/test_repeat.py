@@ -12,9 +12,9 @@ import pytest
 from felrec.baselines.repeat import Repeat
 from felrec.config import RepeatSettings
 from felrec.data.events import Events
-from felrec.data.histories import Pending
 from felrec.data.log import InteractionLog
 from felrec.data.split import split_log
+from felrec.data.tables.histories import Pending
 from felrec.evaluation.report import evaluate
 from felrec.recommender import Queries
 

@@ -16,7 +16,7 @@ from felrec.config import SASRecSettings
 from felrec.data.events import Events
 from felrec.data.split import Sizes
 from felrec.data.windows import Windows
-from felrec.model.attention import TransformerBlock
+from felrec.model.paper.attention import TransformerBlock
 from felrec.recommender import Queries
 
 ITEMS = 9

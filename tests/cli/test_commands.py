@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from felrec.data.datasets import DATASETS
+from felrec.data.reading.datasets import DATASETS
 from felrec.registry import MODELS
 
 from .conftest import TINY
@@ -52,7 +52,7 @@ def test_fetch_says_where_the_log_is(invoke: Invoke, tmp_path: Path, monkeypatch
         return to / name / "u.data"
 
     # By module: in `felrec.data` the name `fetch` is the function.
-    monkeypatch.setattr(sys.modules["felrec.data.fetch"], "fetch", fetch)
+    monkeypatch.setattr(sys.modules["felrec.data.reading.fetch"], "fetch", fetch)
     result = invoke("datasets", "fetch", "ml-100k", "--to", tmp_path)
     assert asked == [("ml-100k", tmp_path)]
     assert f"felrec inspect {tmp_path}/ml-100k/u.data" in result.stdout

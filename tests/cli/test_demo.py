@@ -16,8 +16,8 @@ import pytest
 
 from felrec import demo
 from felrec.errors import CheckpointError
-from felrec.service.engine import Engine
-from felrec.service.records import NewEvent
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import NewEvent
 
 from .conftest import ENVIRONMENT
 

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import Result
 
 from felrec import runs
-from felrec.data.sources import read_log
-from felrec.service.engine import Engine
+from felrec.data.reading.sources import read_log
+from felrec.service.engine.engine import Engine
 from felrec.store.sqlite import SqliteStore
 
 from .conftest import ENVIRONMENT, TINY, Felrec, command
@@ -34,7 +34,7 @@ def store(tmp_path: Path, run: Path, log: Path, invoke: Invoke) -> Path:
 
 def states(store: Path, run: Path) -> dict[str, bytes]:
     engine = Engine.open(SqliteStore(store), runs.load(run))
-    state = engine._replica.recommender.state()
+    state = engine._state.recommender.state()
     engine.close()
     return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
 

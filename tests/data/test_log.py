@@ -18,7 +18,7 @@ from felrec.data import numbering
 from felrec.data.events import Events
 from felrec.data.log import InteractionLog
 from felrec.data.numbering import by_first_appearance, coded, encode, sort_times
-from felrec.data.timestamps import Ticks
+from felrec.data.reading.timestamps import Ticks
 from felrec.errors import DataError
 
 IDS = st.one_of(st.integers(0, 6), st.sampled_from([-(2**62), 2**62]))

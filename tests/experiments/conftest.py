@@ -1,4 +1,4 @@
-"""Two small logs, small sizes, and a lab whose models are trained once for all tests."""
+"""Two small logs, small sizes, and a runner whose models are trained once for all tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from felrec.data.synthetic import synthetic_log
-from felrec.experiments import Data, Lab, Scale
+from felrec.experiments import Data, ExperimentRunner, Scale
 
 MODELS = ("bpr-mf", "sasrec", "popularity", "decayed-popularity", "felrec-q", "felrec-p")
 TINY: dict[str, Any] = {
@@ -38,5 +38,5 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lab(runs: Path) -> Lab:
-    return Lab(runs, SCALE, MODELS, TINY)
+def runner(runs: Path) -> ExperimentRunner:
+    return ExperimentRunner(runs, SCALE, MODELS, TINY)

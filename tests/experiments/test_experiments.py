@@ -12,9 +12,9 @@ import pytest
 
 from felrec.data.log import InteractionLog
 from felrec.errors import ConfigError, DataError
-from felrec.experiments import EXPERIMENTS, Data, Lab, Scale, reproduce
+from felrec.experiments import EXPERIMENTS, Data, ExperimentRunner, Scale, reproduce
+from felrec.experiments.ablation_s import LEFT_OUT
 from felrec.experiments.cold_start import TOP, cold_start
-from felrec.experiments.parts import LEFT_OUT
 
 from .conftest import MODELS
 
@@ -30,11 +30,11 @@ def made(runs: Path, log: Data, other: Data, tmp_path_factory: pytest.TempPathFa
     folders = {}
     for name, experiment in EXPERIMENTS.items():
         models = ("felrec-q",) if name == "zero-shot" else MODELS
-        lab = Lab(runs, SCALE, models, TINY)
+        runner = ExperimentRunner(runs, SCALE, models, TINY)
         several = experiment.logs == "several"
         out = tmp_path_factory.mktemp(name)
         logs = [log, other] if several else [log]
-        reproduce(name, lab, logs, out, other if name == "table-movielens" else None)
+        reproduce(name, runner, logs, out, other if name == "table-movielens" else None)
         folders[name] = out
     return folders
 
@@ -182,12 +182,12 @@ def test_parts_of_felrec_s_differ_in_one_setting(made: dict[str, Path]) -> None:
     assert len(ranks) > len(LEFT_OUT) / 2  # most of them show, even on a tiny log
 
 
-def test_cold_start_needs_new_items(lab: Lab) -> None:
+def test_cold_start_needs_new_items(runner: ExperimentRunner) -> None:
     seconds = range(600)
     frame = pl.DataFrame({"user": [n % 20 for n in seconds], "item": [n % 7 for n in seconds], "timestamp": seconds})
     fixed = Data.of("fixed", InteractionLog.from_frame(frame), Scale())
     with pytest.raises(DataError, match="no event of its test part is of a new item"):
-        cold_start(lab, [fixed], None)
+        cold_start(runner, [fixed], None)
 
 
 def test_cold_start_says_when_new_items_reach_the_top(made: dict[str, Path]) -> None:
@@ -260,26 +260,28 @@ def test_protocols_tell_how_much_is_leak(made: dict[str, Path]) -> None:
 
 
 def test_a_second_time_gives_the_same_page(
-    made: dict[str, Path], runs: Path, log: Data, tmp_path: Path, lab: Lab
+    made: dict[str, Path], runs: Path, log: Data, tmp_path: Path, runner: ExperimentRunner
 ) -> None:
-    reproduce("protocols", lab, [log], tmp_path)
+    reproduce("protocols", runner, [log], tmp_path)
     assert re.sub("20..-..-..", "", (tmp_path / "protocols.md").read_text()) == re.sub(
         "20..-..-..", "", page(made, "protocols")
     )
 
 
-def test_the_number_of_logs_is_checked(lab: Lab, log: Data, other: Data, tmp_path: Path) -> None:
+def test_the_number_of_logs_is_checked(runner: ExperimentRunner, log: Data, other: Data, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="one --data"):
-        reproduce("ablation", lab, [log, other], tmp_path)
+        reproduce("ablation", runner, [log, other], tmp_path)
     with pytest.raises(ConfigError, match="two logs"):
-        reproduce("zero-shot", lab, [log], tmp_path)
+        reproduce("zero-shot", runner, [log], tmp_path)
     with pytest.raises(ConfigError, match="table-twitch"):
-        reproduce("table-netflix", lab, [log], tmp_path)
+        reproduce("table-netflix", runner, [log], tmp_path)
 
 
-def test_zero_shot_refuses_what_belongs_to_one_log(lab: Lab, log: Data, other: Data, tmp_path: Path) -> None:
+def test_zero_shot_refuses_what_belongs_to_one_log(
+    runner: ExperimentRunner, log: Data, other: Data, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match="bpr-mf has no weights that say anything"):
-        reproduce("zero-shot", lab, [log, other], tmp_path)
+        reproduce("zero-shot", runner, [log, other], tmp_path)
 
 
 def test_settings_that_are_not_the_defaults_are_said(made: dict[str, Path]) -> None:
@@ -293,7 +295,7 @@ def test_models_that_an_experiment_says_nothing_of_are_refused_before_training(t
         ("ablation", "felrec-s", "of felrec-q and felrec-p"),
     ]:
         with pytest.raises(ConfigError, match=says):
-            reproduce(name, Lab(tmp_path / "runs", models=(model,)), [log], tmp_path / name)
+            reproduce(name, ExperimentRunner(tmp_path / "runs", models=(model,)), [log], tmp_path / name)
     assert not (tmp_path / "runs").exists()
 
 
@@ -301,6 +303,6 @@ def test_a_partition_without_events_has_no_leak(tmp_path: Path) -> None:
     """BPR-MF represents observed users only, and here everybody in the test part is new."""
     rows = pl.DataFrame({"user": range(300), "item": [n % 7 for n in range(300)], "timestamp": range(300)})
     new = Data.of("new", InteractionLog.from_frame(rows), Scale())
-    lab = Lab(tmp_path / "runs", Scale(epochs=1), ("bpr-mf", "popularity"))
-    reproduce("protocols", lab, [new], tmp_path / "out")
+    runner = ExperimentRunner(tmp_path / "runs", Scale(epochs=1), ("bpr-mf", "popularity"))
+    reproduce("protocols", runner, [new], tmp_path / "out")
     assert "| bpr-mf | — | — | — |" in (tmp_path / "out" / "protocols.md").read_text()

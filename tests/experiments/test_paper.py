@@ -9,8 +9,8 @@ import pytest
 
 from felrec.data.split import PARTITIONS
 from felrec.experiments.ablation import VARIANTS
-from felrec.experiments.lab import ORDER
 from felrec.experiments.paper import published
+from felrec.experiments.runner import ORDER
 
 DOCUMENT = tomllib.loads((files("felrec.experiments") / "paper.toml").read_text(encoding="utf-8"))
 

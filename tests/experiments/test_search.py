@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from felrec.comparison import Unwatched, rows
-from felrec.comparison.rows import Row
+from felrec.comparison import Silent, trials
+from felrec.comparison.trials import Trial
 from felrec.errors import TrainingError
-from felrec.experiments import Data, Lab, Scale, search
+from felrec.experiments import Data, ExperimentRunner, Scale, search
 from felrec.experiments.search import RATES, at_the_edge, best_rate, search_rate
 
 from .conftest import TINY
@@ -40,25 +40,25 @@ def test_the_page_can_say_where_another_rate_might_be_better() -> None:
 
 
 @pytest.fixture
-def row() -> Row:
-    return Row("felrec-q", "felrec-q", {**TINY, "epochs": 1})
+def trial() -> Trial:
+    return Trial("felrec-q", "felrec-q", {**TINY, "epochs": 1})
 
 
 def test_an_interrupted_search_goes_on_where_it_was(
-    log: Data, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    log: Data, trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train, began = rows.train_row, []
+    train, began = trials.train_trial, []
 
-    def interrupted(trial: Row, *args: Any, **options: Any) -> Any:
+    def interrupted(trial: Trial, *args: Any, **options: Any) -> Any:
         began.append(trial.settings["lr"])
         if began == [0.1, 0.01]:
             raise KeyboardInterrupt
         return train(trial, *args, **options)
 
-    monkeypatch.setattr(search, "train_row", interrupted)
+    monkeypatch.setattr(search, "train_trial", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
-    tried = search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
+        search_rate(trial, log.split, tmp_path, Silent(), "cpu")
+    tried = search_rate(trial, log.split, tmp_path, Silent(), "cpu")
     assert began == [0.1, 0.01, *RATES[1:]]
     assert list(tried) == [f"{rate:g}" for rate in RATES]
     assert all(0 < result["rank"] < 1 and result["cpu_seconds"] > 0 for result in tried.values())
@@ -66,7 +66,7 @@ def test_an_interrupted_search_goes_on_where_it_was(
 
 
 def test_a_kill_while_a_trial_is_removed_does_no_harm(
-    log: Data, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    log: Data, trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = shutil.rmtree
 
@@ -79,21 +79,21 @@ def test_a_kill_while_a_trial_is_removed_does_no_harm(
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", half)
         with pytest.raises(KeyboardInterrupt):
-            search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
-    assert len(search_rate(row, log.split, tmp_path, Unwatched(), "cpu")) == len(RATES)
+            search_rate(trial, log.split, tmp_path, Silent(), "cpu")
+    assert len(search_rate(trial, log.split, tmp_path, Silent(), "cpu")) == len(RATES)
     assert not list(tmp_path.glob("*search-*"))
 
 
-def test_a_rate_that_diverges_loses(log: Data, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_that_diverges_loses(log: Data, trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "RATES", (1e30, 0.01))
-    tried = search_rate(row, log.split, tmp_path, Unwatched(), "cpu")
+    tried = search_rate(trial, log.split, tmp_path, Silent(), "cpu")
     assert "diverged" in tried["1e+30"]
     assert best_rate(tried, "felrec-q") == 0.01
 
 
 def test_the_chosen_rate_is_trained_with_and_told(log: Data, tmp_path: Path) -> None:
-    lab = Lab(tmp_path, Scale(epochs=1), settings=TINY, search_lr=True)
-    result = lab.result(lab.row("felrec-q"), log)
+    runner = ExperimentRunner(tmp_path, Scale(epochs=1), settings=TINY, search_lr=True)
+    result = runner.result(runner.trial("felrec-q"), log)
     assert result.search is not None
     assert result.manifest["training"]["lr"] == best_rate(result.search, "felrec-q")
     assert json.loads((result.run / "search.json").read_text()) == result.search

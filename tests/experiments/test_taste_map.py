@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from felrec.experiments import Data, Lab
+from felrec.experiments import Data, ExperimentRunner
 from felrec.experiments.taste_map import TasteMap, plot_maps, taste_map
 from felrec.recommender import Queries, Representing
 
@@ -15,8 +15,8 @@ pytest.importorskip("openTSNE")
 
 
 @pytest.fixture
-def model(lab: Lab, log: Data) -> Representing:
-    found = lab.before_test(lab.row("bpr-mf"), log).recommender
+def model(runner: ExperimentRunner, log: Data) -> Representing:
+    found = runner.before_test(runner.trial("bpr-mf"), log).recommender
     assert isinstance(found, Representing)
     return found
 

@@ -11,15 +11,15 @@ import torch
 from felrec.config import FELRecSSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
-from felrec.data.histories import Pending
 from felrec.data.synthetic import synthetic_log
+from felrec.data.tables.histories import Pending
 from felrec.evaluation.protocols import replay
 from felrec.model.evidence import NEXT_WINDOW, Catalogue, gather
 from felrec.model.felrec_s import FELRecS
 from felrec.model.horizons import HALF_LIVES, Horizons
 from felrec.model.offer import Offer
-from felrec.model.seeds import SeededCache, seeds
-from felrec.recommender import Forgetting, Queries, Remains
+from felrec.model.signals.seeds import SeededCache, seeds
+from felrec.recommender import ErasureContext, Forgetting, Queries
 
 SMALL = FELRecSSettings(width=16, heads=2, feed_forward=32, history_length=8, own_items=16, near_items=16, next_items=8)
 EVENTS = synthetic_log(1_500, n_users=60, n_items=50, seed=3).log.events
@@ -68,7 +68,7 @@ def test_an_absent_entry_is_its_seed_before_and_after_its_neighbours_are_written
 def test_horizons_agree_with_counting() -> None:
     horizons, items = Horizons(), EVENTS.items[:400]
     for start in range(0, 400, 37):
-        horizons.accept(horizons.foresee(items[start : start + 37]))
+        horizons.apply_change(horizons.change(items[start : start + 37]))
     asked = np.array([0, 3, 49, 7_000], dtype=np.int32)
     age = np.arange(len(items) - 1, -1, -1)
     faded = np.exp2(-age[:, None] / HALF_LIVES)
@@ -81,16 +81,16 @@ def test_horizons_agree_with_counting() -> None:
 def test_the_moment_keeps_up_with_blocks_and_waits_for_single_events() -> None:
     horizons = Horizons()
     for start in range(0, 8_192, 256):
-        horizons.accept(horizons.foresee(np.arange(256, dtype=np.int32)))
+        horizons.apply_change(horizons.change(np.arange(256, dtype=np.int32)))
         assert horizons.moment == horizons.events == start + 256
     before = horizons.counts(np.array([3, 5]))
     for event in range(255):
-        horizons.accept(horizons.foresee(np.array([3], dtype=np.int32)))
+        horizons.apply_change(horizons.change(np.array([3], dtype=np.int32)))
         assert (horizons.events, horizons.moment) == (8_193 + event, 8_192)
     touched, untouched = horizons.counts(np.array([3, 5]))
     assert (touched > before[0]).all()
     assert (untouched == before[1]).all()
-    horizons.accept(horizons.foresee(np.array([3], dtype=np.int32)))
+    horizons.apply_change(horizons.change(np.array([3], dtype=np.int32)))
     assert horizons.moment == horizons.events
     assert (horizons.counts(np.array([5]))[0] < before[1]).all()
 
@@ -266,7 +266,9 @@ def test_forgetting_a_user_leaves_what_the_others_did() -> None:
         return Pending.of([others.users[others.items == item][-length:].tolist() for item in touched])
 
     assert isinstance(made, Forgetting)
-    made.accept(made.forget(7, Remains(touched.astype(np.int32), taken, left, items[~kept].astype(np.int32), newest)))
+    made.apply_change(
+        made.forget(7, ErasureContext(touched.astype(np.int32), taken, left, items[~kept].astype(np.int32), newest))
+    )
     after, expected = made.state(), never.state()
     gone = touched[left == 0]
     assert len(gone)
@@ -353,16 +355,16 @@ def test_an_item_that_follows_itself_is_near_itself_once() -> None:
 
 def test_an_item_that_was_forgotten_is_new_when_it_comes_again() -> None:
     horizons = Horizons()
-    horizons.accept(horizons.foresee(np.array([0, 1, 1, 0], dtype=np.int32)))
-    horizons.accept(horizons.forget(np.array([1], dtype=np.int32), np.array([2]), np.array([0])))
+    horizons.apply_change(horizons.change(np.array([0, 1, 1, 0], dtype=np.int32)))
+    horizons.apply_change(horizons.forget(np.array([1], dtype=np.int32), np.array([2]), np.array([0])))
     assert horizons.ages(np.array([0, 1], dtype=np.int32)).tolist() == [4, 0]
-    horizons.accept(horizons.foresee(np.array([1], dtype=np.int32)))
+    horizons.apply_change(horizons.change(np.array([1], dtype=np.int32)))
     assert horizons.ages(np.array([1], dtype=np.int32)).tolist() == [1]
 
 
 def test_shares_of_a_young_log_are_of_what_there_is() -> None:
     horizons = Horizons()
-    horizons.accept(horizons.foresee(np.array([0, 0, 0, 1], dtype=np.int32)))
+    horizons.apply_change(horizons.change(np.array([0, 0, 0, 1], dtype=np.int32)))
     shares = horizons.shares(horizons.counts(np.arange(2, dtype=np.int32)))
     np.testing.assert_allclose(shares.sum(axis=0), 1, atol=0.05)
     np.testing.assert_allclose(shares[0], 0.75, atol=0.05)

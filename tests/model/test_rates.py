@@ -74,7 +74,7 @@ def test_one_event_in_four_is_looked_at_however_they_come() -> None:
 def test_what_is_known_of_a_kind_stands_in_for_a_cell_that_is_new() -> None:
     rates, many = Rates(), np.full((500, 3), -1)
     many[:, OWN] = 5
-    rates.accept(rates.foresee(many, np.arange(500) % 2 == 0, events=250))
+    rates.apply_change(rates.change(many, np.arange(500) % 2 == 0, events=250))
     elsewhere = np.array([[6, -1, -1], [-1, -1, -1], [-1, 90, -1]])
     features = rates.features(elsewhere)
     assert features[0, OWN] > 3.4  # about a half, as in the cell beside it
@@ -84,6 +84,6 @@ def test_what_is_known_of_a_kind_stands_in_for_a_cell_that_is_new() -> None:
 
 def test_rates_fade() -> None:
     rates, pairs = Rates(), np.array([[3, -1, -1]])
-    rates.accept(rates.foresee(pairs, np.array([True]), events=1))
-    rates.accept(rates.foresee(pairs[:0], np.zeros(0, dtype=bool), events=10_000))
+    rates.apply_change(rates.change(pairs, np.array([True]), events=1))
+    rates.apply_change(rates.change(pairs[:0], np.zeros(0, dtype=bool), events=10_000))
     assert rates.state()["cells"][:, 3].tolist() == pytest.approx([0.5, 0.5], rel=1e-3)

@@ -13,10 +13,10 @@ import pytest
 from felrec import runs
 from felrec.data.synthetic import synthetic_log
 from felrec.fitted import FittedModel
-from felrec.service import map as maps
-from felrec.service.engine import Engine
-from felrec.service.map import Cartographer, Map, Waiting, embed
-from felrec.service.records import Attributes, NewEvent
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import Attributes, NewEvent
+from felrec.service.http import map as maps
+from felrec.service.http.map import Cartographer, Map, Waiting, embed
 from felrec.store.sqlite import SqliteStore
 
 

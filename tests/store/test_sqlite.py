@@ -13,14 +13,14 @@ import pytest
 
 from felrec.data.events import Events
 from felrec.errors import FelrecError, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
-from felrec.service.engine import Engine
-from felrec.service.records import Attributes, IdempotencyKey
-from felrec.store.protocol import EVENT, Answer, Base, Batch, Contents, Identity, Table
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import Attributes, IdempotencyKey
+from felrec.store.protocol import EVENT, Answer, Base, Batch, Contents, Identity, TableSpec
 from felrec.store.sqlite import SqliteStore
 from stores import contents_of, fitted, made_up, open_engine, post
 
 IDENTITY = Identity("a model", {"width": 3}, "weights", "empty")
-TABLES = [Table("vectors", "<f4", (3,)), Table("counts", "<i8", ())]
+TABLES = [TableSpec("vectors", "<f4", (3,)), TableSpec("counts", "<i8", ())]
 
 
 def begun(path: Path) -> SqliteStore:

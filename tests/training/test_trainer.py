@@ -15,7 +15,7 @@ from felrec.config import FELRecSettings, TrainingSettings
 from felrec.data.batches import TimeBatch, batch_bounds
 from felrec.data.events import Events
 from felrec.errors import CheckpointError, TrainingError
-from felrec.model.felrec import FELRec
+from felrec.model.paper.felrec import FELRec
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 from killed import KillAfter, KilledError
@@ -159,7 +159,7 @@ def test_a_run_killed_while_validating_resumes(tmp_path: Path) -> None:
 
 
 def test_a_pool_of_masks_that_grew_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("felrec.model.dropout._POOL", 500)
+    monkeypatch.setattr("felrec.model.kernels.dropout._POOL", 500)
     whole = trainer(tmp_path / "whole", [0.5, 0.4, 0.3])
     whole.fit()
     first = trainer(tmp_path / "cut", [0.5, 0.4, 0.3], KillAfter(9))

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from felrec.baselines.common.learned_items import LearnedItems
+from felrec.baselines.common.ranking_losses import bpr
 from felrec.config import BPRMFSettings, TrainingSettings
 from felrec.data.events import Events
 from felrec.data.shuffled import Shuffled
 from felrec.data.split import Sizes
-from felrec.model.learned_items import LearnedItems
-from felrec.model.ranking_losses import bpr
 from felrec.recommender import Queries, Tensors
 
 

@@ -6,17 +6,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from felrec.baselines.common.learned_items import LearnedItems
+from felrec.baselines.common.ranking_losses import bpr
 from felrec.config import GRU4RecSettings, TrainingSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events, Rows
-from felrec.data.histories import Histories, Pending
 from felrec.data.sessions import Sessions
 from felrec.data.split import Sizes
-from felrec.model.cache import Cache
-from felrec.model.dropout import drop
-from felrec.model.inference import inference
-from felrec.model.learned_items import LearnedItems
-from felrec.model.ranking_losses import bpr
+from felrec.data.tables.histories import Histories, Pending
+from felrec.model.kernels.dropout import drop
+from felrec.model.kernels.inference import inference
+from felrec.model.paper.cache import Cache
 from felrec.recommender import Queries, Tensors, state_of
 
 

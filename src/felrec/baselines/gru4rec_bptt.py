@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from felrec.baselines.common.next_item import NextItem
 from felrec.config import GRU4RecBPTTSettings
 from felrec.data.split import Sizes
-from felrec.model.dropout import drop
-from felrec.model.next_item import NextItem
+from felrec.model.kernels.dropout import drop
 
 
 class GRU4RecBPTT(NextItem):

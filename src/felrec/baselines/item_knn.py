@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.config import ItemKNNSettings
-from felrec.data.decay import DecayedCounts
 from felrec.data.events import Events, Rows
-from felrec.data.histories import Histories, Pending
-from felrec.data.pairs import Pairs, spread
-from felrec.recommender import EVERYTHING, Queries, Recommender, Table, Tensors, Weightless, load_table, state_of
+from felrec.data.tables.decayed_counts import DecayedCounts
+from felrec.data.tables.histories import Histories, Pending
+from felrec.data.tables.pair_counts import Pairs, spread
+from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Tensors, Weightless, load_table, state_of
 
 _HALF_LIVES = (300.0, 3_000.0)
 _SHARES = (0.1, 1.0)
@@ -126,7 +126,7 @@ class ItemKNN(Weightless):
         for prefix, table in self._tables().items():
             load_table(table, state, prefix)
 
-    def _tables(self) -> dict[str, Table]:
+    def _tables(self) -> dict[str, RowTable]:
         return {"popular.": self.popular, "events.": self.events, "recent.": self.recent, "together.": self.together}
 
 

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from felrec.baselines.common.adaptation import Adaptation
+from felrec.baselines.common.learned_items import draw_weights
+from felrec.baselines.common.trajectories import Trajectories
 from felrec.config import JODIESettings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows, Times
-from felrec.data.histories import Histories, Pending
 from felrec.data.split import Sizes
-from felrec.model.adaptation import Adaptation
-from felrec.model.learned_items import draw_weights
-from felrec.model.trajectories import Trajectories
+from felrec.data.tables.histories import Histories, Pending
 from felrec.recommender import EVERYTHING, Queries, Tensors, load_table, state_of
 
 _LOG_SECONDS = 10.0  # by which the logarithm of a time is divided: half a day becomes about one

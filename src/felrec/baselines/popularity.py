@@ -9,18 +9,15 @@ import torch
 from torch import Tensor
 
 from felrec.config import DecayedPopularitySettings, PopularitySettings
-from felrec.data.decay import HALF_LIVES, DecayedCounts
-from felrec.data.events import Events, Rows
+from felrec.data.events import Events, RowChange, Rows
+from felrec.data.tables.decayed_counts import HALF_LIVES, DecayedCounts
 from felrec.recommender import (
     EVERYTHING,
-    Change,
+    ErasureContext,
     Queries,
     Recommender,
-    Remains,
     Tensors,
     Weightless,
-    as_arrays,
-    as_tensors,
     load_table,
     state_of,
 )
@@ -49,17 +46,17 @@ class Popularity(Weightless):
         """Count."""
         self.counts.add(block.items)
 
-    def foresee(self, block: Events) -> Change:
+    def change(self, block: Events) -> RowChange:
         """The counts of the items of the block."""
-        return as_tensors(self.counts.foresee(block.items))
+        return self.counts.change(block.items)
 
-    def accept(self, change: Change) -> None:
+    def apply_change(self, change: RowChange) -> None:
         """Write them."""
-        self.counts.accept(as_arrays(change))
+        self.counts.apply_change(change)
 
-    def forget(self, user: int, remains: Remains) -> Change:
+    def forget(self, user: int, remains: ErasureContext) -> RowChange:
         """The counts of the items that the user had, without them."""
-        return as_tensors(self.counts.forget(remains.items, remains.taken, remains.left))
+        return self.counts.forget(remains.items, remains.taken, remains.left)
 
     def reset(self) -> None:
         """Forget all counts."""

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.config import RepeatOrder, RepeatSettings
-from felrec.data.decay import DecayedCounts
 from felrec.data.events import Events, Rows, Times
-from felrec.data.pairs import Pairs, spread
+from felrec.data.tables.decayed_counts import DecayedCounts
+from felrec.data.tables.pair_counts import Pairs, spread
 from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless, load_table, state_of
 
 _HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone: own items decide more

@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from felrec.baselines.common.next_item import NextItem
+from felrec.baselines.common.ranking_losses import catalogue_cross_entropy
 from felrec.config import SASRecSettings
 from felrec.data.split import Sizes
 from felrec.data.windows import by_length
-from felrec.model.attention import TransformerBlock
-from felrec.model.dropout import drop
-from felrec.model.encoder import sinusoids
-from felrec.model.next_item import NextItem
-from felrec.model.ranking_losses import catalogue_cross_entropy
+from felrec.model.kernels.dropout import drop
+from felrec.model.paper.attention import TransformerBlock
+from felrec.model.paper.encoder import sinusoids
 
 _POSITIONS = 2048  # encoded together on a CPU: their activations stay in its caches
 

@@ -24,7 +24,7 @@ def datasets(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     from felrec.cli.tables import print_table
-    from felrec.data.datasets import DATASETS
+    from felrec.data.reading.datasets import DATASETS
 
     rows = [
         (name, d.title, d.homepage, d.licence, f"{d.rows:,}", f"{d.users:,}", f"{d.items:,}")
@@ -54,8 +54,8 @@ def fetch_dataset(
       felrec inspect data/ml-100k
     """  # noqa: D301
     from felrec.cli.progress import bytes_bar
-    from felrec.data.datasets import DATASETS
-    from felrec.data.fetch import fetch, sha256_of
+    from felrec.data.reading.datasets import DATASETS
+    from felrec.data.reading.fetch import fetch, sha256_of
 
     with bytes_bar(name) as progress:
         log = fetch(name, to, progress, sha256=sha256)

@@ -38,8 +38,8 @@ def export(
       felrec train events.parquet --out runs/new
     """  # noqa: D301
     require_extra()
-    from felrec.service.exporting import WRITERS, events_of
-    from felrec.service.replaying import check_log
+    from felrec.service.maintenance.exporting import WRITERS, events_of
+    from felrec.service.maintenance.replaying import check_log
     from felrec.store.sqlite import SqliteStore
 
     if out.exists():

@@ -48,9 +48,9 @@ def import_log(
     """  # noqa: D301
     require_extra()
     from felrec import runs
-    from felrec.service.engine import Engine
-    from felrec.service.importing import import_log as import_into
-    from felrec.service.importing import taken_before
+    from felrec.service.engine.engine import Engine
+    from felrec.service.maintenance.importing import import_log as import_into
+    from felrec.service.maintenance.importing import taken_before
     from felrec.store.sqlite import SqliteStore
 
     path = store or store_of(run or Path("pretrained"))

@@ -27,7 +27,7 @@ def add(
     Example:
       felrec keys add --scope write --name "event collector"
     """  # noqa: D301
-    from felrec.service.keys import KeyFile
+    from felrec.service.http.keys import KeyFile
 
     secret, key = KeyFile(keys).add(scope, name)
     typer.echo(f"key {key.id} may {' and '.join(key.scopes)}; this is shown only once:", err=True)
@@ -43,7 +43,7 @@ def list_keys(keys: KeysFile = DEFAULT) -> None:
       felrec keys list --keys keys.json
     """  # noqa: D301
     from felrec.cli.tables import print_table
-    from felrec.service.keys import KeyFile
+    from felrec.service.http.keys import KeyFile
 
     rows = [(key.id, ", ".join(key.scopes), key.created, key.name) for key in KeyFile(keys).entries()]
     if not rows:
@@ -62,7 +62,7 @@ def remove(
     Example:
       felrec keys remove 1f0c5a77
     """  # noqa: D301
-    from felrec.service.keys import KeyFile
+    from felrec.service.http.keys import KeyFile
 
     KeyFile(keys).remove(key)
     typer.echo(f"key {key} is revoked", err=True)

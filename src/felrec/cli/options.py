@@ -42,7 +42,7 @@ def open_log(
     path: Path, user_col: str | None, item_col: str | None, time_col: str | None, time_unit: str
 ) -> InteractionLog:
     """Read a log as the log-reading options say."""
-    from felrec.data.sources import read_log
+    from felrec.data.reading.sources import read_log
 
     return read_log(path, user_col=user_col, item_col=item_col, time_col=time_col, time_unit=time_unit)
 

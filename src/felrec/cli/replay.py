@@ -38,7 +38,7 @@ def replay(
         raise StoreError(f"{out} exists; give the new store another name")
     require_extra()
     from felrec import runs
-    from felrec.service.replaying import events_to_replay, replay_store
+    from felrec.service.maintenance.replaying import events_to_replay, replay_store
     from felrec.store.sqlite import SqliteStore
 
     model = runs.load(run, device=device)

@@ -69,7 +69,7 @@ def reproduce(
       felrec reproduce table-movielens --data ratings.csv --out results/table
       felrec reproduce ablation --data ratings.csv --out results/ablation --scale minutes=20 --scale events=0.5
     """  # noqa: D301
-    from felrec.experiments import EXPERIMENTS, Data, Lab, experiment, read_scale
+    from felrec.experiments import EXPERIMENTS, Data, ExperimentRunner, experiment, read_scale
     from felrec.experiments import reproduce as run
 
     if listed:
@@ -87,7 +87,7 @@ def reproduce(
     from felrec.evaluation.plots import require_matplotlib
 
     require_matplotlib()
-    lab = Lab(
+    runner = ExperimentRunner(
         runs or out / "runs",
         read_scale(scale or ()),
         tuple(read_names(names)) if names else None,
@@ -96,14 +96,14 @@ def reproduce(
         device=device,
         watch=TerminalWatcher(),
     )
-    for model in lab.chosen():
-        lab.row(model)  # a misspelt setting must not wait for a large log to be read
+    for model in runner.chosen():
+        runner.trial(model)  # a misspelt setting must not wait for a large log to be read
 
     def opened(path: Path) -> Data:
-        return Data.of(path.stem, open_log(path, user_col, item_col, time_col, time_unit), lab.scale)
+        return Data.of(path.stem, open_log(path, user_col, item_col, time_col, time_unit), runner.scale)
 
     with resumable(option=""):
-        files = run(name, lab, [opened(path) for path in data], out, opened(other) if other else None)
+        files = run(name, runner, [opened(path) for path in data], out, opened(other) if other else None)
     typer.echo(files[0].read_text())
     for file in files:
         typer.echo(f"wrote {file}")

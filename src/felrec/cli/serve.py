@@ -37,9 +37,9 @@ def serve(
       felrec serve runs/q --store /var/lib/felrec/store.sqlite --host 0.0.0.0 --keys keys.json
     """  # noqa: D301
     require_extra()
-    from felrec.service.keys import KeyFile
-    from felrec.service.listening import check_access, listen
-    from felrec.service.logs import log_to_stderr
+    from felrec.service.http.keys import KeyFile
+    from felrec.service.http.listening import check_access, listen
+    from felrec.service.http.logs import log_to_stderr
 
     key_file = KeyFile(keys) if keys else None
     check_access(host, key_file)
@@ -47,7 +47,7 @@ def serve(
 
     import torch
 
-    from felrec.service.server import serve_run
+    from felrec.service.http.server import serve_run
 
     log_to_stderr()
     torch.set_num_threads(threads)  # requests are answered beside one another, so each needs only one

@@ -34,7 +34,7 @@ def verify(
         contents = opened.load()
         if run is not None:
             from felrec import runs
-            from felrec.service.identity import check_identity
+            from felrec.service.engine.identity import check_identity
 
             check_identity(opened, contents.identity, runs.load(run))
     known = [sum(name is not None for name in ids) for ids in (contents.users, contents.items)]

@@ -10,15 +10,15 @@ from felrec.comparison.comparing import (
     settings_by_model,
     write,
 )
-from felrec.comparison.watch import TrainingWatch, Unwatched, Watcher
+from felrec.comparison.progress import ProgressReporter, Silent, TrainingWatch
 
 __all__ = [
     "ENOUGH",
     "Comparison",
     "Difference",
+    "ProgressReporter",
+    "Silent",
     "TrainingWatch",
-    "Unwatched",
-    "Watcher",
     "compare",
     "differences",
     "read_names",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.comparison.rows import Row, evaluate_row, train_row
-from felrec.comparison.watch import Unwatched, Watcher
+from felrec.comparison.progress import ProgressReporter, Silent
+from felrec.comparison.trials import Trial, evaluate_trial, train_trial
 from felrec.config import TrainingSettings
 from felrec.data.events import Rows, Times
 from felrec.data.split import PARTITIONS, Split
@@ -95,15 +95,15 @@ def compare(
     *,
     device: str = "cpu",
     resume: bool = False,
-    watch: Watcher | None = None,
+    watch: ProgressReporter | None = None,
 ) -> Comparison:
     """Train each model into `out/NAME` and test it. With `resume`, what is finished is not done again."""
-    watch = watch or Unwatched()
+    watch = watch or Silent()
     reports = []
     for name, own in settings_by_model(models, settings or {}).items():
-        row, folder = Row(name, name, own), out / name
-        model = train_row(row, split, folder, watch, device=device, resume=resume)
-        reports.append(evaluate_row(row, model, split, folder, watch, device=device).report)
+        trial, folder = Trial(name, name, own), out / name
+        model = train_trial(trial, split, folder, watch, device=device, resume=resume)
+        reports.append(evaluate_trial(trial, model, split, folder, watch, device=device).report)
     found = differences(reports, split.test.users)
     return Comparison(reports, found, split.log.fingerprint, split.test.times)
 

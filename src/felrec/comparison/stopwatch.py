@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from felrec.comparison.watch import TrainingWatch
+from felrec.comparison.progress import TrainingWatch
 
 COST = "cost.json"
 _SAVED_EVERY = 5.0  # seconds; what a killed process does not get to write is lost

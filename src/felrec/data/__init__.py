@@ -1,10 +1,10 @@
 """Logs of interactions: read, fetched, cut, summarised and made up. Nothing here imports torch."""
 
-from felrec.data.datasets import DATASETS, Dataset
 from felrec.data.events import Events, Rows, Times
-from felrec.data.fetch import fetch, sha256_of
 from felrec.data.log import InteractionLog
-from felrec.data.sources import read_log
+from felrec.data.reading.datasets import DATASETS, Dataset
+from felrec.data.reading.fetch import fetch, sha256_of
+from felrec.data.reading.sources import read_log
 from felrec.data.split import PARTITIONS, Split, split_log
 from felrec.data.summary import inspect
 from felrec.data.synthetic import SyntheticLog, synthetic_log

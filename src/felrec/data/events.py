@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int32]
 Times = NDArray[np.float64]
-RowChange = dict[str, tuple[Rows, NDArray[np.generic]]]  # new values of some rows, by what they are of
+RowChange = dict[str, tuple[Rows, NDArray[Any]]]  # new values of some rows of a state, by the name of their table
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,17 @@ class Events:
         """Consecutive runs of at most `size` events."""
         for start in range(0, len(self), size):
             yield self[start : start + size]
+
+
+def prefixed(prefix: str, named: Mapping[str, T]) -> dict[str, T]:
+    """Entries of a part of a state, named as the whole state names them."""
+    return {prefix + name: value for name, value in named.items()}
+
+
+def without_prefix(prefix: str, named: Mapping[str, T]) -> dict[str, T]:
+    """Those entries of a whole state that `prefixed` made, under the names they have in their part.
+
+    >>> without_prefix("item_", prefixed("item_", {"count": 3}) | {"user_count": 4})
+    {'count': 3}
+    """
+    return {name.removeprefix(prefix): value for name, value in named.items() if name.startswith(prefix)}

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from felrec.data.columns import Wanted
 from felrec.data.events import Events, Rows, Times
-from felrec.data.identifiers import read_ids
 from felrec.data.numbering import Codes, by_first_appearance, coded, sort_times
-from felrec.data.timestamps import read_times
+from felrec.data.reading.columns import Wanted
+from felrec.data.reading.identifiers import read_ids
+from felrec.data.reading.timestamps import read_times
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
 

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Rows, Times
-from felrec.data.timestamps import Ticks
+from felrec.data.reading.timestamps import Ticks
 
 _BLOCK = 1 << 16  # events worked on at a time, so that what one step writes the next still finds in the CPU's cache
 _LARGEST = np.iinfo(np.int32).max

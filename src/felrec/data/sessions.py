@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from felrec.data.batches import TimeBatch, trained_events
 from felrec.data.events import Events
-from felrec.data.histories import grouped
+from felrec.data.tables.histories import grouped
 
 
 class Sessions:

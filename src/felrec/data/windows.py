@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows
-from felrec.data.histories import EMPTY, grouped
+from felrec.data.tables.histories import EMPTY, grouped
 
 Integers = NDArray[np.int64]
 

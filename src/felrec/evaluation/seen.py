@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events
-from felrec.data.histories import grouped
+from felrec.data.tables.histories import grouped
 
 
 class SeenItems:

@@ -10,17 +10,17 @@ from pathlib import Path
 from felrec.errors import ConfigError
 from felrec.experiments import table
 from felrec.experiments.ablation import ablation
+from felrec.experiments.ablation_s import ablation_s
 from felrec.experiments.cold_start import cold_start
-from felrec.experiments.lab import Lab
 from felrec.experiments.outcome import Outcome, write
 from felrec.experiments.over_time import over_time
-from felrec.experiments.parts import ablation_s
 from felrec.experiments.popularity_bias import popularity_bias
 from felrec.experiments.protocols import protocols
+from felrec.experiments.runner import ExperimentRunner
 from felrec.experiments.scale import Data, Scale, read_scale
 from felrec.experiments.zero_shot import zero_shot
 
-__all__ = ["EXPERIMENTS", "Data", "Experiment", "Lab", "Scale", "experiment", "read_scale", "reproduce"]
+__all__ = ["EXPERIMENTS", "Data", "Experiment", "ExperimentRunner", "Scale", "experiment", "read_scale", "reproduce"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Experiment:
     """One table or figure."""
 
     name: str
-    run: Callable[[Lab, Sequence[Data], Data | None], Outcome]
+    run: Callable[[ExperimentRunner, Sequence[Data], Data | None], Outcome]
     logs: str = "one"  # or "several"
 
     @property
@@ -61,12 +61,14 @@ def experiment(name: str) -> Experiment:
         raise ConfigError(f"there is no experiment '{name}'; choose one of {', '.join(EXPERIMENTS)}") from None
 
 
-def reproduce(name: str, lab: Lab, data: Sequence[Data], out: Path, other: Data | None = None) -> list[Path]:
+def reproduce(
+    name: str, runner: ExperimentRunner, data: Sequence[Data], out: Path, other: Data | None = None
+) -> list[Path]:
     """Run an experiment and write what it found into `out`; the files, the page first."""
     chosen, began = experiment(name), time.monotonic()
     if chosen.logs == "one" and len(data) != 1:
         raise ConfigError(f"{name} takes one --data LOG, not {len(data)}")
     if chosen.logs == "several" and len(data) < 2:
         raise ConfigError(f"{name} needs at least two logs; give --data LOG for each")
-    outcome = chosen.run(lab, data, other)
-    return write(name, outcome, lab, data, out, time.monotonic() - began)
+    outcome = chosen.run(runner, data, other)
+    return write(name, outcome, runner, data, out, time.monotonic() - began)

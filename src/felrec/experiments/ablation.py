@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from felrec.comparison.rows import Row
+from felrec.comparison.trials import Trial
 from felrec.errors import ConfigError
 from felrec.evaluation.plots import COLOURS, GREY, MARKERS
 from felrec.experiments.cost import cost_table, costs
-from felrec.experiments.lab import Lab, Result
-from felrec.experiments.markdown import CELL, PAPER_CELL, Table, cell, millions, paper_cell
+from felrec.experiments.markdown import CELL, PAPER_CELL, MarkdownTable, cell, millions, paper_cell
 from felrec.experiments.outcome import Outcome
 from felrec.experiments.paper import Published, published
 from felrec.experiments.plots import Panel, Series, plot_dots
+from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
 
 VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -38,14 +38,14 @@ WHAT = {
 }
 
 
-def ablation(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+def ablation(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """FELRec without one of its parts: -LN, -noMLP, -shareMLP, -noType, and -NN."""
     paper, log = published("ablation"), data[0]
-    results = [lab.result(row, log) for row in _rows(lab)]
+    results = [runner.result(row, log) for row in _rows(runner)]
     found = costs(results)
     told = {
         "paper": {"source": paper.source, "table": paper.table, "log": paper.title},
-        "rows": [{**result.report.to_json(), "paper": paper.rows[result.row.name]} for result in results],
+        "rows": [{**result.report.to_json(), "paper": paper.rows[result.trial.name]} for result in results],
         "costs": found,
     }
     seen = "left out of the ranking" if results[0].report.exclude_seen else "ranked too"
@@ -60,30 +60,30 @@ def ablation(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
     return Outcome(title, notes, [_table(results, paper), cost_table(found)], told, plots)
 
 
-def _rows(lab: Lab) -> list[Row]:
-    chosen = lab.chosen(("felrec-q", "felrec-p"))
-    rows = [lab.row(model, name, **variant) for name, model, variant in VARIANTS if model in chosen]
+def _rows(runner: ExperimentRunner) -> list[Trial]:
+    chosen = runner.chosen(("felrec-q", "felrec-p"))
+    rows = [runner.trial(model, name, **variant) for name, model, variant in VARIANTS if model in chosen]
     if not rows:
         raise ConfigError("the ablations are of felrec-q and felrec-p; choose one of them with --models")
     if "felrec-q" in chosen:
-        rows.append(replace(lab.row("felrec-q"), name="felrec-q-nn", scoring={"neighbours": 10}))
+        rows.append(replace(runner.trial("felrec-q"), name="felrec-q-nn", scoring={"neighbours": 10}))
     return rows
 
 
-def _table(results: Sequence[Result], paper: Published) -> Table:
+def _table(results: Sequence[Result], paper: Published) -> MarkdownTable:
     rows = []
     for result in results:
-        name, own = result.row.name, result.report.partitions
+        name, own = result.trial.name, result.report.partitions
         cells = (cell(own["total"]), paper_cell(paper.pair(name, "total")), cell(own["new_items"]))
         rows.append((name, WHAT.get(name, "as published"), millions(result.report.parameters), *cells))
     columns = ("model", "what", "parameters", "total", "paper's total", "new items")
-    return Table(f"{CELL}; paper's: {PAPER_CELL}", columns, rows, left=2)
+    return MarkdownTable(f"{CELL}; paper's: {PAPER_CELL}", columns, rows, left=2)
 
 
 def _plot(results: Sequence[Result], paper: Published, title: str, path: Path) -> None:
     def panel(metric: str, at: int, label: str) -> Panel:
         ours = [result.report.metric(metric) for result in results]
-        pairs = [paper.pair(result.row.name, "total") for result in results]
+        pairs = [paper.pair(result.trial.name, "total") for result in results]
         theirs = [pair[at] if pair else None for pair in pairs]
         return Panel(
             label,
@@ -97,4 +97,4 @@ def _plot(results: Sequence[Result], paper: Published, title: str, path: Path) -
         panel("rank", 0, "rank, total\n(lower is better)"),
         panel("hr@10_sampled", 1, "HR@10 of 101, total\n(higher is better)"),
     ]
-    plot_dots(title, [result.row.name for result in results], [panels], path)
+    plot_dots(title, [result.trial.name for result in results], [panels], path)

@@ -11,10 +11,10 @@ from felrec.data.split import PARTITIONS
 from felrec.errors import ConfigError, DataError
 from felrec.evaluation.plots import COLOURS, GREY, MARKERS, age_label, new_figure, save_figure
 from felrec.experiments.budget import represented
-from felrec.experiments.lab import Lab
-from felrec.experiments.markdown import Table, number
+from felrec.experiments.markdown import MarkdownTable, number
 from felrec.experiments.outcome import Outcome
 from felrec.experiments.over_time import curves
+from felrec.experiments.runner import ExperimentRunner
 from felrec.experiments.scale import Data
 from felrec.registry import model_kind
 
@@ -22,16 +22,16 @@ USUAL = ("jodie", "decayed-popularity", "felrec-q", "felrec-s")
 TOP = 0.1  # an average rank better than this is the top tenth of the catalogue
 
 
-def cold_start(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+def cold_start(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """Average rank of new items after 0, 1, 2, 4 … events, and events until they are in the top 10 %."""
     log = data[0]
     if not (log.split.partition(*log.split.bounds("test")) == PARTITIONS.index("new_items")).any():
         raise DataError(f"{log.name}: no event of its test part is of a new item; choose another log")
-    chosen = lab.chosen(USUAL)
+    chosen = runner.chosen(USUAL)
     models = [name for name in chosen if "new_items" in represented(model_kind(name))]
     if not models:
         raise ConfigError(f"{', '.join(chosen)} cannot represent new items; choose others with --models")
-    reports = [lab.result(lab.row(name), log).report for name in models]
+    reports = [runner.result(runner.trial(name), log).report for name in models]
     found = [curve for report in reports for curve in curves(report) if curve["group"] == "I"]
     for curve in found:
         curve["events_until_top_tenth"] = _until_top(curve["points"])
@@ -58,7 +58,7 @@ def _until_top(points: Sequence[dict[str, Any]]) -> str | None:
     return reached
 
 
-def _table(found: Sequence[dict[str, Any]]) -> Table:
+def _table(found: Sequence[dict[str, Any]]) -> MarkdownTable:
     by_bin = [{point["bin"]: point for point in curve["points"]} for curve in found]
     bins = sorted(set().union(*by_bin))
     events = {place: next(points[place]["events"] for points in by_bin if place in points) for place in bins}
@@ -67,7 +67,7 @@ def _table(found: Sequence[dict[str, Any]]) -> Table:
     for curve, points in zip(found, by_bin, strict=True):
         ranks = [number(points[place]["rank"] if place in points else None) for place in bins]
         rows.append((curve["model"], *ranks, curve["events_until_top_tenth"] or "—"))
-    return Table("Average rank of new items (how many test events stand behind it)", columns, rows)
+    return MarkdownTable("Average rank of new items (how many test events stand behind it)", columns, rows)
 
 
 def _plot(found: Sequence[dict[str, Any]], title: str, path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from felrec.experiments.lab import Result
-from felrec.experiments.markdown import NONE, Table, number
+from felrec.experiments.markdown import NONE, MarkdownTable, number
+from felrec.experiments.runner import Result
 
 MILLION = 1_000_000
 
@@ -14,10 +14,10 @@ MILLION = 1_000_000
 def costs(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """By row, one for each run: rows that share a run were trained once."""
     first = {result.run: result for result in reversed(results)}
-    return {result.row.name: _cost(result) for result in results if first[result.run] is result}
+    return {result.trial.name: _cost(result) for result in results if first[result.run] is result}
 
 
-def cost_table(found: dict[str, dict[str, Any]]) -> Table:
+def cost_table(found: dict[str, dict[str, Any]]) -> MarkdownTable:
     """The same as a table."""
     columns = (
         *("model", "epochs (best)", "gradients from", "train events", "lr"),
@@ -39,7 +39,7 @@ def cost_table(found: dict[str, dict[str, Any]]) -> Table:
         for name, c in found.items()
     ]
     caption = "Training and its cost in CPU time (a model without gradients: of taking the log in and choosing)"
-    return Table(caption, columns, rows)
+    return MarkdownTable(caption, columns, rows)
 
 
 def _cost(result: Result) -> dict[str, Any]:

@@ -13,7 +13,7 @@ PAPER_CELL = "rank / HR@10 of 101"
 
 
 @dataclass(frozen=True)
-class Table:
+class MarkdownTable:
     """A caption, a head and rows of text; the first `left` columns stand left, the others right."""
 
     caption: str
@@ -24,7 +24,7 @@ class Table:
     def markdown(self) -> str:
         """Write it.
 
-        >>> print(Table("Two", ("model", "rank"), [("a", "0.1")]).markdown())
+        >>> print(MarkdownTable("Two", ("model", "rank"), [("a", "0.1")]).markdown())
         **Two**
         <BLANKLINE>
         | model | rank |

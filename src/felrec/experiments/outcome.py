@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from felrec.experiments.lab import Lab, Result
-from felrec.experiments.markdown import Table
+from felrec.experiments.markdown import MarkdownTable
+from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
 from felrec.experiments.search import RATES
 from felrec.training.checkpoint import versions
@@ -27,12 +27,14 @@ class Outcome:
 
     title: str
     notes: Sequence[str]
-    tables: Sequence[Table]
+    tables: Sequence[MarkdownTable]
     data: dict[str, Any]
     plots: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)  # what each shows, and how to draw it
 
 
-def write(name: str, outcome: Outcome, lab: Lab, data: Sequence[Data], out: Path, seconds: float) -> list[Path]:
+def write(
+    name: str, outcome: Outcome, runner: ExperimentRunner, data: Sequence[Data], out: Path, seconds: float
+) -> list[Path]:
     """Write all files of an experiment; their paths."""
     out.mkdir(parents=True, exist_ok=True)
     page, told, config = (out / f"{name}{ending}" for ending in (".md", ".json", ".config.json"))
@@ -41,28 +43,28 @@ def write(name: str, outcome: Outcome, lab: Lab, data: Sequence[Data], out: Path
     for stem, (_, draw) in pictures.items():
         for ending in ("png", "svg"):
             draw(out / f"{stem}.{ending}")
-    scale = {**lab.scale.model_dump(), "search_lr": lab.search_lr, "text": scale_text(lab)}
+    scale = {**runner.scale.model_dump(), "search_lr": runner.search_lr, "text": scale_text(runner)}
     common = {"experiment": name, "title": outcome.title, "logs": [log.to_json() for log in data], "scale": scale}
     told.write_text(json.dumps({**common, **outcome.data}, indent=2) + "\n")
-    config.write_text(json.dumps({**common, **_config(lab, seconds)}, indent=2) + "\n")
-    page.write_text(_page(outcome, lab, data, {stem: shows for stem, (shows, _) in pictures.items()}))
+    config.write_text(json.dumps({**common, **_config(runner, seconds)}, indent=2) + "\n")
+    page.write_text(_page(outcome, runner, data, {stem: shows for stem, (shows, _) in pictures.items()}))
     return [page, told, *(out / f"{stem}.{ending}" for stem in pictures for ending in ("png", "svg")), config]
 
 
-def scale_text(lab: Lab) -> str:
+def scale_text(runner: ExperimentRunner) -> str:
     """The scale and how the learning rate was chosen, in words."""
     rates = ", ".join(f"{rate:g}" for rate in RATES)
-    tenth = "a tenth of the budget" if lab.scale.minutes else "a tenth of the epochs"
-    chosen = f"the best of {rates} by validation rank, each tried for {tenth} on top" if lab.search_lr else ""
-    return f"{lab.scale.describe()}; learning rate: {chosen or 'that of each model, not searched'}"
+    tenth = "a tenth of the budget" if runner.scale.minutes else "a tenth of the epochs"
+    chosen = f"the best of {rates} by validation rank, each tried for {tenth} on top" if runner.search_lr else ""
+    return f"{runner.scale.describe()}; learning rate: {chosen or 'that of each model, not searched'}"
 
 
-def _page(outcome: Outcome, lab: Lab, data: Sequence[Data], pictures: dict[str, str]) -> str:
+def _page(outcome: Outcome, runner: ExperimentRunner, data: Sequence[Data], pictures: dict[str, str]) -> str:
     lines = [f"# {outcome.title}", ""]
     lines += [f"* log: {log.describe()}" for log in data]
-    lines += [f"* scale: {scale_text(lab)}"]
-    if lab.settings:
-        given = ", ".join(f"`{name}={value}`" for name, value in sorted(lab.settings.items()))
+    lines += [f"* scale: {scale_text(runner)}"]
+    if runner.settings:
+        given = ", ".join(f"`{name}={value}`" for name, value in sorted(runner.settings.items()))
         lines += [f"* other settings than the defaults, for every model that has them: {given}"]
     lines += [f"* {note}" for note in outcome.notes]
     lines += [f"* felrec {__version__}, {datetime.now(UTC):%Y-%m-%d}, {_machine_text()}", ""]
@@ -73,21 +75,21 @@ def _page(outcome: Outcome, lab: Lab, data: Sequence[Data], pictures: dict[str, 
     return "\n".join(lines)
 
 
-def _config(lab: Lab, seconds: float) -> dict[str, Any]:
+def _config(runner: ExperimentRunner, seconds: float) -> dict[str, Any]:
     return {
         "felrec": __version__,
         "versions": versions(),
         "machine": machine(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": seconds,  # of the last command, which may have found most of the work done
-        "device": lab.device,
-        "settings": lab.settings,
-        "rows": [_row_config(result) for result in lab.results],
+        "device": runner.device,
+        "settings": runner.settings,
+        "rows": [_row_config(result) for result in runner.results],
     }
 
 
 def _row_config(result: Result) -> dict[str, Any]:
-    row, manifest = result.row, result.manifest
+    row, manifest = result.trial, result.manifest
     return {
         "name": row.name,
         "model": row.model,

@@ -12,9 +12,9 @@ import numpy as np
 from felrec.data.split import PARTITIONS
 from felrec.evaluation.plots import COLOURS, GREY, MARKERS, age_bins, age_label, new_figure, save_figure
 from felrec.evaluation.report import Report
-from felrec.experiments.lab import Lab
-from felrec.experiments.markdown import Table, number
+from felrec.experiments.markdown import MarkdownTable, number
 from felrec.experiments.outcome import Outcome
+from felrec.experiments.runner import ExperimentRunner
 from felrec.experiments.scale import Data
 
 USUAL = ("sasrec", "felrec-q", "felrec-s")
@@ -22,10 +22,10 @@ GROUPS = {"I": ("new_items",), "O+U": ("observed", "new_users")}
 NAMES = {"I": "new items (I)", "O+U": "observed and new users (O+U)"}
 
 
-def over_time(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+def over_time(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """Average rank against the number of events that the item had so far."""
     log = data[0]
-    reports = [lab.result(lab.row(name), log).report for name in lab.chosen(USUAL)]
+    reports = [runner.result(runner.trial(name), log).report for name in runner.chosen(USUAL)]
     found = [curve for report in reports for curve in curves(report)]
     notes = [
         "protocol `online`; events are grouped by how many events the item had before, in doubling steps, as the"
@@ -67,7 +67,7 @@ def curves(report: Report) -> list[dict[str, Any]]:
     return found
 
 
-def _table(curves: Sequence[dict[str, Any]]) -> Table:
+def _table(curves: Sequence[dict[str, Any]]) -> MarkdownTable:
     by_bin = [{point["bin"]: point for point in curve["points"]} for curve in curves]
     bins = sorted(set().union(*by_bin))
     heads = [f"{curve['model']} {curve['group']}, rank (events)" for curve in curves]
@@ -76,7 +76,7 @@ def _table(curves: Sequence[dict[str, Any]]) -> Table:
         found = [points.get(place) for points in by_bin]
         cells = [f"{number(point['rank'])} ({point['events']:,})" if point else "—" for point in found]
         rows.append([age_label(place), *cells])
-    return Table(
+    return MarkdownTable(
         "Average rank by the number of events that the item had before", ("events of the item before", *heads), rows
     )
 

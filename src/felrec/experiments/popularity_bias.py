@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from felrec.comparison.rows import Row
 from felrec.comparison.stopwatch import write_whole
+from felrec.comparison.trials import Trial
 from felrec.evaluation.plots import new_figure, save_figure
 from felrec.evaluation.report import resolve_exclude_seen
 from felrec.experiments.exposure import DECILES, exposure, taken
-from felrec.experiments.lab import Lab
-from felrec.experiments.markdown import Table, number
+from felrec.experiments.markdown import MarkdownTable, number
 from felrec.experiments.outcome import Outcome
+from felrec.experiments.runner import ExperimentRunner
 from felrec.experiments.scale import Data
 from felrec.experiments.taste_map import INTERACTIONS, TasteMap, plot_maps, require_tsne, taste_map
 from felrec.recommender import Representing
@@ -26,18 +26,18 @@ MAPPED = ("sasrec", "felrec-q", "felrec-s")
 TAKEN = "what users took"
 
 
-def popularity_bias(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+def popularity_bias(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """Map of users and items by t-SNE; and recommendations by popularity, Gini, coverage."""
     require_tsne()
     log = data[0]
     leave_out = resolve_exclude_seen("auto", log.split)
     rows: dict[str, dict[str, Any]] = {TAKEN: taken(log.split).to_json()}
     maps: dict[str, TasteMap] = {}
-    for name in lab.chosen():
-        row = lab.row(name)
-        lab.result(row, log)
-        rows[name] = _exposed(lab, row, log, exclude_seen=leave_out)
-        if name in MAPPED and (found := _mapped(lab, row, log)):
+    for name in runner.chosen():
+        trial = runner.trial(name)
+        runner.result(trial, log)
+        rows[name] = _exposed(runner, trial, log, exclude_seen=leave_out)
+        if name in MAPPED and (found := _mapped(runner, trial, log)):
             maps[name] = found
     title, plots = f"Popularity bias, on {log.name}", {}
     drawn = min(INTERACTIONS, log.split.validation_end)
@@ -61,36 +61,36 @@ def _notes(drawn: int, *, exclude_seen: bool) -> list[str]:
     ]
 
 
-def _exposed(lab: Lab, row: Row, log: Data, *, exclude_seen: bool) -> dict[str, Any]:
+def _exposed(runner: ExperimentRunner, trial: Trial, log: Data, *, exclude_seen: bool) -> dict[str, Any]:
     """Counted once, and kept in the run."""
-    file = lab.folder(row, log) / "exposure.json"
+    file = runner.folder(trial, log) / "exposure.json"
     if not file.exists():
-        model = lab.before_test(row, log)
-        with lab.watch.evaluating(f"{row.name}, whom it shows", len(log.split.test)) as progress:
+        model = runner.before_test(trial, log)
+        with runner.watch.evaluating(f"{trial.name}, whom it shows", len(log.split.test)) as progress:
             found = exposure(model.recommender, log.split, exclude_seen=exclude_seen, progress=progress)
         write_whole(file, json.dumps(found.to_json()) + "\n")
     told: dict[str, Any] = json.loads(file.read_text())
     return told
 
 
-def _mapped(lab: Lab, row: Row, log: Data) -> TasteMap | None:
+def _mapped(runner: ExperimentRunner, trial: Trial, log: Data) -> TasteMap | None:
     """Drawn once, and kept in the run; None for a model without vectors."""
-    file = lab.folder(row, log) / "map.parquet"
+    file = runner.folder(trial, log) / "map.parquet"
     if not file.exists():
-        model = lab.before_test(row, log).recommender
+        model = runner.before_test(trial, log).recommender
         if not isinstance(model, Representing):
             return None
         taste_map(model, log.split).save(file)
     return TasteMap.load(file)
 
 
-def _table(rows: dict[str, dict[str, Any]]) -> Table:
+def _table(rows: dict[str, dict[str, Any]]) -> MarkdownTable:
     columns = ("model", "Gini", "coverage", *(f"decile {place}" for place in range(1, DECILES + 1)))
     lines = [
         (name, number(row["gini"]), number(row["coverage"]), *(number(share) for share in row["deciles"]))
         for name, row in rows.items()
     ]
-    return Table("Gini, catalogue coverage, and share of the recommendations by popularity", columns, lines)
+    return MarkdownTable("Gini, catalogue coverage, and share of the recommendations by popularity", columns, lines)
 
 
 def _plot_deciles(rows: dict[str, dict[str, Any]], title: str, path: Path) -> None:

@@ -10,21 +10,21 @@ from typing import Any
 
 from felrec.evaluation.plots import COLOURS
 from felrec.evaluation.report import resolve_exclude_seen
-from felrec.experiments.lab import Lab, Result
-from felrec.experiments.markdown import Table, number, paper_cell
+from felrec.experiments.markdown import MarkdownTable, number, paper_cell
 from felrec.experiments.outcome import Outcome
 from felrec.experiments.paper import published
 from felrec.experiments.plots import Panel, Series, plot_dots
+from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
 
 METRICS = ("rank", "hr@10_sampled", "hr@10", "mrr")
 PARTITION = "total_representable"  # as the paper's totals
 
 
-def protocols(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+def protocols(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """The same models under the protocols `paper` and `online`: how much is leak."""
     log = data[0]
-    pairs = [_both(lab, name, log) for name in lab.chosen()]
+    pairs = [_both(runner, name, log) for name in runner.chosen()]
     rows = [_compared(online, paper) for online, paper in pairs]
     notes = [
         "`online`: a block is scored before it is observed; an item that nobody took before is a miss. `paper`: the"
@@ -38,39 +38,41 @@ def protocols(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
     return Outcome(title, notes, _tables(rows), {"rows": rows}, plots)
 
 
-def _both(lab: Lab, name: str, log: Data) -> tuple[Result, Result]:
-    row = lab.row(name)
+def _both(runner: ExperimentRunner, name: str, log: Data) -> tuple[Result, Result]:
+    row = runner.trial(name)
     if resolve_exclude_seen("auto", log.split):
         row = replace(row, exclude_seen="no")  # else the one protocol would leave out what the other ranks
-    return lab.result(row, log), lab.result(replace(row, protocol="paper"), log)
+    return runner.result(row, log), runner.result(replace(row, protocol="paper"), log)
 
 
 def _compared(online: Result, paper: Result) -> dict[str, Any]:
     ours, theirs = online.report.partitions[PARTITION], paper.report.partitions[PARTITION]
     return {
-        "model": online.row.name,
+        "model": online.trial.name,
         "online": ours,
         "paper": theirs,
         "leak": {metric: None if ours[metric] is None else theirs[metric] - ours[metric] for metric in METRICS},
-        "published": {log: published(log).pair(online.row.name, "total") for log in ("movielens-25m", "twitch")},
+        "published": {log: published(log).pair(online.trial.name, "total") for log in ("movielens-25m", "twitch")},
     }
 
 
-def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
+def _tables(rows: Sequence[dict[str, Any]]) -> list[MarkdownTable]:
     tables = []
     for metric, better in (("rank", "lower"), ("hr@10_sampled", "higher"), ("hr@10", "higher"), ("mrr", "higher")):
         lines = [
             (row["model"], number(row["online"][metric]), number(row["paper"][metric]), _signed(row["leak"][metric]))
             for row in rows
         ]
-        tables.append(Table(f"{metric} ({better} is better)", ("model", "online", "paper (leaks)", "leak"), lines))
+        tables.append(
+            MarkdownTable(f"{metric} ({better} is better)", ("model", "online", "paper (leaks)", "leak"), lines)
+        )
     told = [
         (row["model"], *(paper_cell(row["published"][log]) for log in ("movielens-25m", "twitch")))
         for row in rows
         if any(row["published"].values())
     ]
     caption = "As published (Weimann and Conrad, Tables 1 and 2, total): rank / HR@10 of 101"
-    return [*tables, Table(caption, ("model", "MovieLens 25M", "Twitch"), told)]
+    return [*tables, MarkdownTable(caption, ("model", "MovieLens 25M", "Twitch"), told)]
 
 
 def _signed(value: float | None) -> str:

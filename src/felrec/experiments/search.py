@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from felrec.comparison.rows import Row, train_row
+from felrec.comparison.progress import ProgressReporter
 from felrec.comparison.stopwatch import read_cost, write_whole
-from felrec.comparison.watch import Watcher
+from felrec.comparison.trials import Trial, train_trial
 from felrec.data.split import Split
 from felrec.errors import TrainingError
 from felrec.training.checkpoint import RunDirectory
@@ -20,10 +20,10 @@ SHARE = 0.1  # of the budget, for each rate
 
 
 def search_rate(
-    row: Row,
+    trial: Trial,
     split: Split,
     folder: Path,
-    watch: Watcher,
+    watch: ProgressReporter,
     device: str,
 ) -> dict[str, Any]:
     """Train with each rate and take the one with the best validation rank; each is tried once, then its run removed."""
@@ -31,7 +31,7 @@ def search_rate(
     tried: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
     for rate in RATES:
         if f"{rate:g}" not in tried:
-            tried[f"{rate:g}"] = _try(row, rate, split, folder / f"search-{rate:g}", watch, device)
+            tried[f"{rate:g}"] = _try(trial, rate, split, folder / f"search-{rate:g}", watch, device)
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(file, json.dumps(tried, indent=2) + "\n")
     return tried
@@ -59,10 +59,10 @@ def at_the_edge(searches: Iterable[tuple[str, dict[str, dict[str, Any]]]]) -> li
     return [name for name, tried, rates in ends if best_rate(tried, name) in (rates[0], rates[-1])]
 
 
-def _try(row: Row, rate: float, split: Split, folder: Path, watch: Watcher, device: str) -> dict[str, Any]:
-    trial = Row(f"{row.name} with lr {rate:g}", row.model, {**row.settings, "lr": rate})
+def _try(trial: Trial, rate: float, split: Split, folder: Path, watch: ProgressReporter, device: str) -> dict[str, Any]:
+    attempt = Trial(f"{trial.name} with lr {rate:g}", trial.model, {**trial.settings, "lr": rate})
     try:
-        train_row(trial, split, folder, watch, device=device, resume=True)
+        train_trial(attempt, split, folder, watch, device=device, resume=True)
         result: dict[str, Any] = dict(RunDirectory.open(folder).manifest["best"]["metrics"])
     except TrainingError as error:
         result = {"diverged": str(error)}

@@ -11,11 +11,11 @@ from felrec.comparison import ENOUGH, Difference, differences
 from felrec.data.split import PARTITIONS
 from felrec.evaluation.plots import COLOURS, SHOWN
 from felrec.experiments.cost import cost_table, costs
-from felrec.experiments.lab import Lab, Result
-from felrec.experiments.markdown import CELL, PAPER_CELL, Table, cell, millions, number, paper_cell
+from felrec.experiments.markdown import CELL, PAPER_CELL, MarkdownTable, cell, millions, number, paper_cell
 from felrec.experiments.outcome import Outcome
 from felrec.experiments.paper import Published, published
 from felrec.experiments.plots import Panel, Series, plot_dots
+from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
 from felrec.experiments.search import at_the_edge
 
@@ -27,23 +27,23 @@ MODERN = {  # SASRec with the settings that reach a published number (docs/basel
 }
 
 
-def table_movielens(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+def table_movielens(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """All models by partition, beside the paper's MovieLens 25M."""
-    return _table(lab, data[0], other, published("movielens-25m"))
+    return _table(runner, data[0], other, published("movielens-25m"))
 
 
-def table_twitch(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+def table_twitch(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """All models by partition, beside the paper's Twitch."""
-    return _table(lab, data[0], other, published("twitch"))
+    return _table(runner, data[0], other, published("twitch"))
 
 
-def _table(lab: Lab, data: Data, other: Data | None, paper: Published) -> Outcome:
-    results = [result for name in lab.chosen() for result in _results(lab, name, data, other)]
+def _table(runner: ExperimentRunner, data: Data, other: Data | None, paper: Published) -> Outcome:
+    results = [result for name in runner.chosen() for result in _results(runner, name, data, other)]
     reports = [result.report for result in results]
     found, gaps = costs(results), differences(reports, data.split.test.users)
     told = {
         "paper": {"source": paper.source, "table": paper.table, "log": paper.title},
-        "rows": [{**result.report.to_json(), "paper": paper.rows.get(result.row.name)} for result in results],
+        "rows": [{**result.report.to_json(), "paper": paper.rows.get(result.trial.name)} for result in results],
         "costs": found,
         "differences": [gap.to_json() for gap in gaps],
     }
@@ -59,15 +59,15 @@ def _table(lab: Lab, data: Data, other: Data | None, paper: Published) -> Outcom
     return Outcome(title, _notes(results, paper, data, other), tables, told, plots)
 
 
-def _results(lab: Lab, model: str, data: Data, other: Data | None) -> list[Result]:
-    row = lab.row(model)
-    found = [lab.result(row, data)]
+def _results(runner: ExperimentRunner, model: str, data: Data, other: Data | None) -> list[Result]:
+    row = runner.trial(model)
+    found = [runner.result(row, data)]
     if model == "sasrec":
-        found.append(lab.result(lab.row(model, MODERN_NAME, **(MODERN | row.settings)), data))
+        found.append(runner.result(runner.trial(model, MODERN_NAME, **(MODERN | row.settings)), data))
     if model in TRANSFERRED:
-        found.append(lab.result(replace(row, name=f"{model}-reset", cache="reset"), data))
+        found.append(runner.result(replace(row, name=f"{model}-reset", cache="reset"), data))
         if other is not None:
-            found.append(lab.result(replace(row, name=f"{model}-zero", cache="reset"), other, tested=data))
+            found.append(runner.result(replace(row, name=f"{model}-zero", cache="reset"), other, tested=data))
     return found
 
 
@@ -82,26 +82,26 @@ def _notes(results: Sequence[Result], paper: Published, data: Data, other: Data 
         " does",
         f"{100 * first.first_events:.1f} % of the test events are an item's first: nobody could have recommended it",
     ]
-    if edge := at_the_edge((result.row.name, result.search) for result in results if result.search):
+    if edge := at_the_edge((result.trial.name, result.search) for result in results if result.search):
         notes.append(f"the first or the last rate was best, so perhaps another one would be: {', '.join(edge)}")
     cut = [result for result in results if result.plan and result.plan.train_events]
     if cut:
-        names, all_ = ", ".join(result.row.name for result in cut), len(data.split.train)
+        names, all_ = ", ".join(result.trial.name for result in cut), len(data.split.train)
         newest = any(result.plan and (result.plan.train_events or all_) < all_ for result in cut)
         notes.append(
             f"no epoch with its validation fits the budget of {names}: fewer events give gradients, few are validated"
             f"{', and only the newest are trained on' if newest else ''} (the last table has the numbers); tested after"
             " the whole log was replayed with the final weights (cache `reset`)"
         )
-    if any(result.row.name == MODERN_NAME for result in results):
+    if any(result.trial.name == MODERN_NAME for result in results):
         notes.append(f"{MODERN_NAME}: SASRec as it is trained today, cross-entropy over the whole catalogue and AdamW")
-    if any(result.row.model in TRANSFERRED for result in results):
+    if any(result.trial.model in TRANSFERRED for result in results):
         zero = f"weights trained on {other.describe()}" if other else "left out, for want of another log (`--other`)"
         notes.append(f"-reset: the cache is emptied and the log replayed with the final weights; -zero: {zero}")
     return notes
 
 
-def _main_table(results: Sequence[Result], paper: Published) -> Table:
+def _main_table(results: Sequence[Result], paper: Published) -> MarkdownTable:
     names = (*PARTITIONS, "total")
     columns = ["model", "parameters", "paper's"]
     for name in PARTITIONS:
@@ -109,7 +109,7 @@ def _main_table(results: Sequence[Result], paper: Published) -> Table:
     columns += ["total", "representable", "paper's total"]
     rows = []
     for result in results:
-        own, row = result.report.partitions, result.row.name
+        own, row = result.report.partitions, result.trial.name
         cells = [row, millions(result.report.parameters), millions(paper.rows.get(row, {}).get("parameters"))]
         for name in names:
             cells.append(cell(own[name]))
@@ -117,14 +117,14 @@ def _main_table(results: Sequence[Result], paper: Published) -> Table:
                 cells.append(cell(own["total_representable"]))
             cells.append(paper_cell(paper.pair(row, name)))
         rows.append(cells)
-    return Table(f"{CELL}; paper's: {PAPER_CELL}", columns, rows)
+    return MarkdownTable(f"{CELL}; paper's: {PAPER_CELL}", columns, rows)
 
 
 def _is_ours(model: str) -> bool:
     return model.startswith("felrec-")
 
 
-def _difference_table(over: str, gaps: Sequence[Difference]) -> Table:
+def _difference_table(over: str, gaps: Sequence[Difference]) -> MarkdownTable:
     rows = [
         (
             gap.model,
@@ -138,7 +138,7 @@ def _difference_table(over: str, gaps: Sequence[Difference]) -> Table:
         for gap in gaps
     ]
     columns = ("model", "events", "metric", "best model without parameters", "difference", "95 % interval", "verdict")
-    return Table(
+    return MarkdownTable(
         f"Against the best model without parameters, {over}, paired bootstrap over users", columns, rows, left=4
     )
 
@@ -156,4 +156,4 @@ def _plot(results: Sequence[Result], title: str, path: Path) -> None:
         [panel("hr@10", name, "higher", COLOURS[0]) for name in SHOWN],
         [panel("rank", name, "lower", COLOURS[5]) for name in SHOWN],
     ]
-    plot_dots(title, [result.row.name for result in results], rows, path)
+    plot_dots(title, [result.trial.name for result in results], rows, path)

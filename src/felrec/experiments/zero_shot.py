@@ -12,11 +12,11 @@ from felrec.errors import ConfigError
 from felrec.evaluation.plots import COLOURS
 from felrec.evaluation.report import CacheStart
 from felrec.experiments.budget import is_trained
-from felrec.experiments.lab import Lab, Result
-from felrec.experiments.markdown import CELL, PAPER_CELL, Table, cell, paper_cell
+from felrec.experiments.markdown import CELL, PAPER_CELL, MarkdownTable, cell, paper_cell
 from felrec.experiments.outcome import Outcome
 from felrec.experiments.paper import published
 from felrec.experiments.plots import Panel, Series, plot_dots
+from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
 from felrec.registry import model_kind
 
@@ -46,16 +46,16 @@ class Transfer:
                 "tested_on": self.tested_on}  # fmt: skip
 
 
-def zero_shot(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
+def zero_shot(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """Every pair of logs: weights of one, tested on the other, beside the other's own."""
     names = [log.name for log in data]
     if len(set(names)) < len(names):
         raise ConfigError(f"logs are told apart by name, but these are {', '.join(names)}; rename a file")
-    models = lab.chosen(USUAL)
+    models = runner.chosen(USUAL)
     for name in models:
         if model_kind(name).one_log or not is_trained(model_kind(name)):
             raise ConfigError(f"{name} has no weights that say anything of another log; use --models felrec-q")
-    found = [one for tested in data for model in models for one in _transfers(lab, model, tested, data)]
+    found = [one for tested in data for model in models for one in _transfers(runner, model, tested, data)]
     notes = [
         f"protocol `online`; a cell is {CELL}",
         "kept: the cache that training left; reset: emptied, then the log before the test replayed with the final"
@@ -68,35 +68,35 @@ def zero_shot(lab: Lab, data: Sequence[Data], other: Data | None) -> Outcome:
     return Outcome(title, notes, [*tables, _paper_table()], told, plots)
 
 
-def _transfers(lab: Lab, model: str, tested: Data, data: Sequence[Data]) -> list[Transfer]:
+def _transfers(runner: ExperimentRunner, model: str, tested: Data, data: Sequence[Data]) -> list[Transfer]:
     """On one log: its own model in all three ways, then those of the other logs."""
-    row, found = lab.row(model), []
+    row, found = runner.trial(model), []
     for source in (tested, *(log for log in data if log is not tested)):
         own = source is tested
         caches: tuple[CacheStart, ...] = ("kept", "reset", "empty") if own else ("reset", "empty")
         for cache in caches:
             one = replace(row, cache=None if cache == "kept" else cache)
-            result = lab.result(one, source, tested=None if own else tested)
+            result = runner.result(one, source, tested=None if own else tested)
             found.append(Transfer(model, source.name, tested.name, result.report.cache, result))
     if found[0].cache == "reset":  # trained on the newest events only, so that there is no cache to keep
         del found[0]
     return found
 
 
-def _table(log: Data, found: Sequence[Transfer]) -> Table:
+def _table(log: Data, found: Sequence[Transfer]) -> MarkdownTable:
     first = found[0].result.report.partitions
     shares = [f"{name.replace('_', ' ')} ({100 * first[name]['share']:.1f} %)" for name in PARTITIONS[:-1]]
     rows = [(one.name, *(cell(one.result.report.partitions[name]) for name in PARTITIONS)) for one in found]
-    return Table(f"Tested on {log.describe()}", ("weights and cache", *shares, "total"), rows)
+    return MarkdownTable(f"Tested on {log.describe()}", ("weights and cache", *shares, "total"), rows)
 
 
-def _paper_table() -> Table:
+def _paper_table() -> MarkdownTable:
     rows = []
     for name in ("felrec-q", "felrec-q-reset", "felrec-q-zero"):
         tables = [published(log) for log in ("movielens-25m", "twitch")]
         rows.append((name, *(paper_cell(table.pair(name, "total")) for table in tables)))
     caption = f"Paper (Tables 1 and 2, published protocol): {PAPER_CELL}, total; -zero has the weights of the other log"
-    return Table(caption, ("model", "MovieLens 25M", "Twitch"), rows)
+    return MarkdownTable(caption, ("model", "MovieLens 25M", "Twitch"), rows)
 
 
 def _paper_json() -> dict[str, Any]:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from felrec.config import FELRecSSettings
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.histories import Histories, Pending
-from felrec.data.tallies import Tallies
+from felrec.data.tables.histories import Histories, Pending
+from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.domain import Domain
 from felrec.model.horizons import Floats, Horizons
 from felrec.model.rates import Cells, Rates
-from felrec.recommender import Remains
+from felrec.recommender import ErasureContext
 
 NEAR_WINDOW = 10  # newest items of a user that count together with the next one, and that lead to others
 _OWN_FADE, _NEAR_FADE = 0.99, 0.9995  # of a tally, with each meeting of its owner
@@ -28,37 +28,37 @@ class Counts:
         self.users, self.items = Histories(settings.history_length), Histories(settings.history_length)
         self.horizons, self.domain = Horizons(), Domain()
         self.rates = Rates() if settings.rates else None
-        self.own = Tallies(settings.own_items, _OWN_FADE, marks=("nth", "minute")) if settings.own_items else None
-        self.near = Tallies(settings.near_items, _NEAR_FADE) if settings.near_items else None  # soon before or after
-        self.next = Tallies(settings.next_items, _NEAR_FADE) if settings.next_items else None  # right after
+        self.own = TopKCounts(settings.own_items, _OWN_FADE, marks=("nth", "minute")) if settings.own_items else None
+        self.near = TopKCounts(settings.near_items, _NEAR_FADE) if settings.near_items else None  # soon before or after
+        self.next = TopKCounts(settings.next_items, _NEAR_FADE) if settings.next_items else None  # right after
 
-    def foresee(self, block: Events) -> RowChange:
+    def change(self, block: Events) -> RowChange:
         """Everything as it will be once the block is taken in."""
         before = Pending.within_block(block.users, block.items)
         rows, mask = self.users.recent(block.users, before)
         taken = self.users.counts(block.users) + before.stops - before.starts
         told = self._told(block, rows, mask, taken)
         near, following = _meetings(rows, mask, block.items)
-        change = _named("user_", self.users.foresee(*Pending.of_owners(block.users, block.items)))
-        change |= _named("item_", self.items.foresee(*Pending.of_owners(block.items, block.users)))
-        change |= _named("trend_", self.horizons.foresee(block.items))
-        change |= _named("log_", self.domain.foresee(told, self.horizons.counts(block.items), self.horizons))
+        change = _named("user_", self.users.change(*Pending.of_owners(block.users, block.items)))
+        change |= _named("item_", self.items.change(*Pending.of_owners(block.items, block.users)))
+        change |= _named("trend_", self.horizons.change(block.items))
+        change |= _named("log_", self.domain.change(told, self.horizons.counts(block.items), self.horizons))
         if self.own:
             minute = (block.times // 60).astype(np.int32)
-            of_users = self.own.foresee(block.users, block.items, nth=taken.astype(np.int32), minute=minute)
+            of_users = self.own.change(block.users, block.items, nth=taken.astype(np.int32), minute=minute)
             change |= _named("own_", of_users)
         if self.near:
-            change |= _named("near_", self.near.foresee(*near, also=block.items))
+            change |= _named("near_", self.near.change(*near, also=block.items))
         if self.next:
-            change |= _named("next_", self.next.foresee(*following, also=block.items))
+            change |= _named("next_", self.next.change(*following, also=block.items))
         return change
 
-    def foresee_rates(self, found: Cells, taken: NDArray[np.bool_], events: int) -> RowChange:
+    def change_rates(self, found: Cells, taken: NDArray[np.bool_], events: int) -> RowChange:
         """The rates as they will be, by what `evidence.come_true` found."""
         assert self.rates
-        return _named("rate_", self.rates.foresee(found, taken, events))
+        return _named("rate_", self.rates.change(found, taken, events))
 
-    def forget(self, user: int, remains: Remains) -> RowChange:
+    def forget(self, user: int, remains: ErasureContext) -> RowChange:
         """Nothing in place of the user; of their items, what is left without them. Means and rates of the log stay."""
         users, items = np.array([user], dtype=np.int32), remains.items
         nothing = self.users.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
@@ -81,10 +81,12 @@ class Counts:
                 change |= _named(prefix, tallies.without(items, *meetings))
         return change
 
-    def accept(self, change: RowChange) -> None:
-        """Write what `foresee` or `forget` returned."""
+    def apply_change(self, change: RowChange) -> None:
+        """Write what `change` or `forget` returned."""
         for prefix, table in self._tables():
-            table.accept({key.removeprefix(prefix): rows for key, rows in change.items() if key.startswith(prefix)})
+            table.apply_change(
+                {key.removeprefix(prefix): rows for key, rows in change.items() if key.startswith(prefix)}
+            )
 
     def clear(self) -> None:
         """Forget everything."""
@@ -100,7 +102,7 @@ class Counts:
         for prefix, table in self._tables():
             table.load_state({key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)})
 
-    def _tables(self) -> Iterator[tuple[str, Histories | Tallies | Horizons | Domain | Rates]]:
+    def _tables(self) -> Iterator[tuple[str, Histories | TopKCounts | Horizons | Domain | Rates]]:
         """The tables, and how their names begin."""
         yield "user_", self.users
         yield "item_", self.items

@@ -31,7 +31,7 @@ class Domain:
         """Forget everything."""
         self._means = np.zeros((2, FEATURES - 1 + len(HALF_LIVES)), dtype=np.float32)  # running, and shown
 
-    def foresee(self, told: Floats, popularity: Floats, horizons: Horizons) -> RowChange:
+    def change(self, told: Floats, popularity: Floats, horizons: Horizons) -> RowChange:
         """The means after events with features `told` (B, FEATURES - 1), of items with decayed counts (B, horizons)."""
         share = horizons.shares(popularity + np.float32(_LEAST))
         fresh = np.concatenate([told, np.log(np.minimum(share, 1))], axis=1).mean(axis=0)
@@ -41,8 +41,8 @@ class Domain:
         rows = np.arange(1 + moves, dtype=np.int32)
         return {"domain": (rows, np.stack([means] * len(rows)).astype(np.float32))}
 
-    def accept(self, change: RowChange) -> None:
-        """Write what `foresee` returned."""
+    def apply_change(self, change: RowChange) -> None:
+        """Write what `change` returned."""
         rows, means = change["domain"]
         self._means[rows] = means
 

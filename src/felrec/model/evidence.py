@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, RowChange, Rows, Times
-from felrec.data.histories import Histories
-from felrec.data.pairs import spread
-from felrec.data.tallies import Tallies
+from felrec.data.tables.histories import Histories
+from felrec.data.tables.pair_counts import spread
+from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.counts import NEAR_WINDOW, Counts
 from felrec.model.horizons import Floats
 from felrec.model.rates import EVERY, KINDS, Cells, cells
@@ -99,18 +99,18 @@ def come_true(block: Events, counts: Counts) -> RowChange:
     """The rates once the block is taken in: for some of its events, what spoke for which items, and which was taken."""
     looked_at = np.arange(-counts.horizons.events % EVERY, len(block), EVERY)
     if not len(looked_at):
-        return counts.foresee_rates(np.zeros((0, KINDS), dtype=np.int64), np.zeros(0, dtype=bool), events=0)
+        return counts.change_rates(np.zeros((0, KINDS), dtype=np.int64), np.zeros(0, dtype=bool), events=0)
     among = Catalogue.of(np.arange(counts.items.owners, dtype=np.int32), counts.items)
     asked, at_once = Queries.before_each(block), max(1, _AT_ONCE // max(1, len(among.candidates)))
     some = [looked_at[start : start + at_once] for start in range(0, len(looked_at), at_once)]
     pairs = [gather(asked[events], counts, among) for events in some]
     taken = [found.column == block.items[events][found.query] for events, found in zip(some, pairs, strict=True)]
-    return counts.foresee_rates(
+    return counts.change_rates(
         np.concatenate([found.cells() for found in pairs]), np.concatenate(taken), events=len(looked_at)
     )
 
 
-def _own_items(queries: Queries, own: Tallies | None, users: Histories) -> _Own:
+def _own_items(queries: Queries, own: TopKCounts | None, users: Histories) -> _Own:
     """The user's tally, and what they took since."""
     waiting, query = spread(queries.pending.starts, queries.pending.stops)
     lengths = queries.pending.stops - queries.pending.starts
@@ -173,7 +173,9 @@ class _Reached:
     newest_events: Floats  # (B,) of each user's newest item
 
     @classmethod
-    def of(cls, queries: Queries, tallies: Tallies | None, window: int, counts: Counts, among: Catalogue) -> _Reached:
+    def of(
+        cls, queries: Queries, tallies: TopKCounts | None, window: int, counts: Counts, among: Catalogue
+    ) -> _Reached:
         nothing = np.zeros(0, dtype=np.float32)
         if tallies is None:
             return cls(np.zeros(0, np.int64), nothing, nothing, nothing, np.ones(len(queries), np.float32))

@@ -15,22 +15,22 @@ from torch.nn import functional as F  # noqa: N812
 
 from felrec.config import FELRecSSettings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
-from felrec.data.events import Events, Rows
-from felrec.data.histories import Histories, Pending
-from felrec.model.cache import Cache, products
+from felrec.data.events import Events, RowChange, Rows
+from felrec.data.tables.histories import Histories, Pending
 from felrec.model.counts import Counts
 from felrec.model.domain import FEATURES as LOG_FEATURES
-from felrec.model.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.evidence import FEATURES as PAIR_FEATURES
 from felrec.model.evidence import come_true, gather
-from felrec.model.members import Members
+from felrec.model.kernels.sequences import Sequences, encode
+from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.offer import FEATURES as ITEM_FEATURES
 from felrec.model.offer import Offer
-from felrec.model.pooled_encoder import PooledEncoder
+from felrec.model.paper.cache import Cache, as_array, products
+from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.rates import KINDS
-from felrec.model.seeds import SeededCache, seeds
-from felrec.model.sequences import Sequences, encode
-from felrec.recommender import EVERYTHING, Change, Queries, Remains, Tensors, as_arrays, as_tensors, state_of
+from felrec.model.signals.pooled_encoder import PooledEncoder
+from felrec.model.signals.seeds import SeededCache, seeds
+from felrec.recommender import EVERYTHING, ErasureContext, Queries, Tensors, state_of
 
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # whom the user of an item is told from
@@ -51,9 +51,9 @@ class FELRecS(nn.Module):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.encoder = PooledEncoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length)
-            self.popularity = Members(s.members, ITEM_FEATURES + LOG_FEATURES, s.hidden)
+            self.popularity = MLPEnsemble(s.members, ITEM_FEATURES + LOG_FEATURES, s.hidden)
             of_pair = PAIR_FEATURES + (KINDS if s.rates else 0) + 3
-            self.evidence = Members(s.members, of_pair + LOG_FEATURES, s.hidden, s.hidden)
+            self.evidence = MLPEnsemble(s.members, of_pair + LOG_FEATURES, s.hidden, s.hidden)
         self.trend = nn.Parameter(torch.full((ITEM_FEATURES - 1,), 0.15))  # popularity counts before it is learned
         self.log_scale = nn.Parameter(torch.tensor(0.0))  # of the cosine
         self.seed_share = nn.Parameter(torch.tensor(1.0))  # how much of its seed an item keeps
@@ -78,40 +78,40 @@ class FELRecS(nn.Module):
 
     def observe(self, block: Events) -> None:
         """Take a block in: counts and histories, then the vectors of each touched user and item."""
-        self.accept(self.foresee(block))
+        self.apply_change(self.change(block))
 
-    def foresee(self, block: Events) -> Change:
+    def change(self, block: Events) -> RowChange:
         """The rows of all whom the block touches, as they will be."""
         users, items_taken = Pending.of_owners(block.users, block.items)
         items, users_there = Pending.of_owners(block.items, block.users)
-        change = as_tensors(self.counts.foresee(block))
+        change = self.counts.change(block)
         if self.counts.rates:
-            change |= as_tensors(come_true(block, self.counts))
+            change |= come_true(block, self.counts)
         if self.settings.cosine:
             with torch.no_grad():
                 of_users, of_items = encode(
                     self.encoder, (self._of_users(users, items_taken), self._of_items(items, users_there))
                 )
-                change["user_cache"] = users, _direction(of_users)
-                change["item_cache"] = items, self._item_vectors(items, of_items)
+                change["user_cache"] = users, as_array(_direction(of_users))
+                change["item_cache"] = items, as_array(self._item_vectors(items, of_items))
         return change
 
-    def accept(self, change: Change) -> None:
+    def apply_change(self, change: RowChange) -> None:
         """Write it."""
         if self.settings.cosine:
-            self.user_cache.write(*change["user_cache"])
-            self.item_cache.write(*change["item_cache"])
-        self.counts.accept(as_arrays(change))
+            self.user_cache.apply_change(*change["user_cache"])
+            self.item_cache.apply_change(*change["item_cache"])
+        self.counts.apply_change({k: v for k, v in change.items() if not k.endswith("_cache")})
         if self._offer is not None and self._offer.moment == self.counts.horizons.moment:
             with torch.no_grad():
                 self._offer.renew(change["trend_mass"][0], self.counts, self.settings.adaptive, self._popularity)
         else:
             self._offer = None
 
-    def forget(self, user: int, remains: Remains) -> Change:
+    def forget(self, user: int, remains: ErasureContext) -> RowChange:
         """Nothing in place of the user; of their items, what is left without them."""
         users, items, length = np.array([user], dtype=np.int32), remains.items, self.settings.history_length
-        change = as_tensors(self.counts.forget(user, remains))
+        change = self.counts.forget(user, remains)
         if self.settings.cosine:
             others = Histories(length).recent(items, remains.newest(length))
             with torch.no_grad():
@@ -119,8 +119,8 @@ class FELRecS(nn.Module):
                 vectors = self._item_vectors(items, encoded)
             gone = torch.from_numpy(remains.left == 0)
             vectors[gone] = self.item_cache.unwritten(items)[gone]
-            change["user_cache"] = users, self.user_cache.unwritten(users)
-            change["item_cache"] = items, vectors
+            change["user_cache"] = users, as_array(self.user_cache.unwritten(users))
+            change["item_cache"] = items, as_array(vectors)
         return change
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:

@@ -21,7 +21,7 @@ class Horizons:
     waits for a few, so that in between only the rows of touched items change.
 
     >>> horizons = Horizons()
-    >>> horizons.accept(horizons.foresee(np.array([4, 4, 2], dtype=np.int32)))
+    >>> horizons.apply_change(horizons.change(np.array([4, 4, 2], dtype=np.int32)))
     >>> horizons.counts(np.array([4, 0], dtype=np.int32))[:, -1].round(3).tolist()
     [2.0, 0.0]
     """
@@ -43,7 +43,7 @@ class Horizons:
         after = self.events + events
         return after if after - self.moment >= min(_PACE, self.moment // 16) else self.moment
 
-    def foresee(self, items: Rows) -> RowChange:
+    def change(self, items: Rows) -> RowChange:
         """The rows of the items that these events touch, once they are taken in."""
         touched, first_place, place = np.unique(items, return_index=True, return_inverse=True)
         after = self.events + len(items)
@@ -59,8 +59,8 @@ class Horizons:
             "events": (whole, np.array([[after, self.moment_after(len(items))]])),
         }
 
-    def accept(self, change: RowChange) -> None:
-        """Write what `foresee` returned."""
+    def apply_change(self, change: RowChange) -> None:
+        """Write what `change` returned."""
         items, mass = change["mass"]
         needed, room = int(items.max(initial=-1)) + 1, len(self._last)
         if needed > room:  # by doubling, so that growth stays cheap

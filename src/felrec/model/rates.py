@@ -49,7 +49,7 @@ class Rates:
     """Pairs and how many of them were taken, by cell, both fading.
 
     >>> rates, pairs = Rates(), np.array([[3, -1, -1], [3, -1, -1]])
-    >>> rates.accept(rates.foresee(pairs, np.array([True, False]), events=1))
+    >>> rates.apply_change(rates.change(pairs, np.array([True, False]), events=1))
     >>> rates.state()["cells"][:, 3].tolist()
     [1.0, 2.0]
     """
@@ -61,14 +61,14 @@ class Rates:
         """Forget everything."""
         self._counts = np.zeros((2, CELLS), dtype=np.float32)  # taken, and all
 
-    def foresee(self, found: Cells, taken: NDArray[np.bool_], events: int) -> RowChange:
+    def change(self, found: Cells, taken: NDArray[np.bool_], events: int) -> RowChange:
         """The counts after so many more events, with pairs in the cells `found` (M, KINDS)."""
         fresh = [np.bincount(some[some >= 0], minlength=CELLS) for some in (found[taken].ravel(), found.ravel())]
         counts = self._counts * np.float32(0.5 ** (events / _HALF_LIFE)) + np.stack(fresh)
         return {"cells": (np.arange(2, dtype=np.int32), counts.astype(np.float32))}
 
-    def accept(self, change: RowChange) -> None:
-        """Write what `foresee` returned."""
+    def apply_change(self, change: RowChange) -> None:
+        """Write what `change` returned."""
         rows, counts = change["cells"]
         self._counts[rows] = counts
 

@@ -33,7 +33,7 @@ class Identity:
     base: str  # the log and split whose state the store began with, or EMPTY_BASE
 
 
-class Table(NamedTuple):
+class TableSpec(NamedTuple):
     """A table of the state: rows of one type and shape."""
 
     name: str
@@ -58,7 +58,7 @@ class Base:
     items: Sequence[str]
     pairs: PairRecords
     clock: float  # time of the newest event
-    tables: Sequence[Table]  # of the state; none for a model whose state is replayed
+    tables: Sequence[TableSpec]  # of the state; none for a model whose state is replayed
     state: RowChange
 
 
@@ -176,5 +176,5 @@ __all__ = [
     "PairRecords",
     "Removal",
     "Store",
-    "Table",
+    "TableSpec",
 ]

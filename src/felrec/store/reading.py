@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.store.checksums import of_name, of_row
-from felrec.store.protocol import EVENT, PAIR, Answer, Contents, Identity, Table
+from felrec.store.protocol import EVENT, PAIR, Answer, Contents, Identity, TableSpec
 
 Report = Callable[[str], None]  # is told what is wrong; it raises, or notes it so that the rest is checked too
 _CHUNK = 1 << 17  # rows of the state that are read at a time
@@ -54,9 +54,9 @@ def read_identity(meta: dict[str, str]) -> Identity:
     return Identity(**json.loads(meta["identity"]))
 
 
-def read_tables(meta: dict[str, str]) -> list[Table]:
+def read_tables(meta: dict[str, str]) -> list[TableSpec]:
     """The tables of the state."""
-    return [Table(name, dtype, tuple(shape)) for name, dtype, shape in json.loads(meta["tables"])]
+    return [TableSpec(name, dtype, tuple(shape)) for name, dtype, shape in json.loads(meta["tables"])]
 
 
 def read_contents(connection: apsw.Connection, report: Report) -> Contents:
@@ -118,7 +118,7 @@ def _read_records(
 
 
 def _read_state(
-    connection: apsw.Connection, tables: list[Table], rows: list[int], report: Report
+    connection: apsw.Connection, tables: list[TableSpec], rows: list[int], report: Report
 ) -> dict[str, NDArray[np.generic]]:
     """The tables, read in chunks so that no second copy of everything is needed."""
     kinds = [np.dtype(table.dtype) for table in tables]

@@ -18,7 +18,7 @@ import apsw
 from felrec.data.events import RowChange
 from felrec.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
 from felrec.store.checksums import encode_rows, of_name, of_row, to_json
-from felrec.store.protocol import Answer, Base, Batch, Contents, Identity, Removal, Table
+from felrec.store.protocol import Answer, Base, Batch, Contents, Identity, Removal, TableSpec
 from felrec.store.reading import (
     Counters,
     answer_crc,
@@ -47,7 +47,7 @@ class SqliteStore:
         self.path = path
         self._fence = 0
         self._unclean = False  # old pages of an erased user may still be in the write-ahead log
-        self._counters, self._tables = Counters(), list[Table]()
+        self._counters, self._tables = Counters(), list[TableSpec]()
         if mode != "create" and not path.is_file():
             raise StoreError(
                 f"{path}: there is no store; check the path, or make one with felrec serve or felrec import"
@@ -306,7 +306,7 @@ class SqliteStore:
             f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (row, content, of_row(row, content))
         )
 
-    def _put_state(self, change: RowChange, tables: list[Table], counters: Counters) -> None:
+    def _put_state(self, change: RowChange, tables: list[TableSpec], counters: Counters) -> None:
         places = {table.name: t for t, table in enumerate(tables)}
         assert counters.state is not None
         upserts: list[tuple[int, bytes, int]] = []

@@ -1,0 +1,1 @@
+"""Reading logs: files and frames of every supported shape become columns."""

@@ -1,0 +1,153 @@
+"""Fetch a known dataset: resumed where it broke off, checked, unpacked, and there only when whole."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from felrec.data.reading.archive import unzip
+from felrec.data.reading.datasets import DATASETS, Dataset
+from felrec.data.reading.sniff import content_of
+from felrec.errors import FetchError
+
+Progress: TypeAlias = Callable[[int, int | None], None]
+"""Called with the bytes that are here and the bytes there will be, if known."""
+Opener: TypeAlias = Callable[[urllib.request.Request], Any]
+
+_CHUNK = 1 << 20
+_ATTEMPTS = 3
+
+
+def open_url(request: urllib.request.Request) -> Any:
+    """Open a URL with a timeout."""
+    return urllib.request.urlopen(request, timeout=30)
+
+
+def fetch(
+    name: str, to: Path, progress: Progress | None = None, opener: Opener = open_url, sha256: str | None = None
+) -> Path:
+    """Bring dataset `name` into the folder `to/name` and return the path of its log, ready for `read_log`.
+
+    What is already there is not fetched again. A download that broke off is resumed by the next call. `sha256`
+    checks the download against a sum of your own.
+    """
+    if name not in DATASETS:
+        raise FetchError(f"no dataset is called {name!r}; there are {', '.join(DATASETS)}")
+    dataset = DATASETS[name]
+    folder = to / name
+    log = folder / dataset.file
+    if log.is_file():
+        if sha256 and not dataset.is_archive and (found := sha256_of(log)) != sha256.lower():
+            raise FetchError(f"{log} has the sha256 {found}, not {sha256}; remove it to fetch it again")
+        return log
+    by_hand = f"download it by hand from {dataset.homepage} and put {dataset.file} into {folder}"
+    if dataset.url is None:
+        raise FetchError(f"{name} cannot be fetched; {by_hand}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = to / f"{name}.part"
+        _download(dataset.url, part, progress or _silent, opener, by_hand)
+        _verify(part, dataset, sha256)
+        _install(part, dataset, folder)
+    except OSError as error:
+        full = error.errno == errno.ENOSPC
+        raise FetchError(
+            f"the disk is full: make room in {to} and run this again" if full else f"{to}: {error}"
+        ) from error
+    return log
+
+
+def sha256_of(path: Path) -> str:
+    """Compute the SHA-256 of a file, to pin a dataset that is published without a checksum."""
+    return _digest(path, "sha256")
+
+
+def _silent(done: int, total: int | None) -> None:
+    pass
+
+
+def _download(url: str, part: Path, progress: Progress, opener: Opener, by_hand: str) -> None:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            if _receive(url, part, progress, opener, by_hand):
+                return
+            reason = "the connection broke off"
+        except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
+            reason = str(getattr(error, "reason", error)) or type(error).__name__
+            if isinstance(error, urllib.error.HTTPError):
+                raise FetchError(f"{url} answered {error.code} {error.reason}: {by_hand}") from error
+            if attempt == _ATTEMPTS or not part.exists():
+                raise FetchError(f"could not reach {url} ({reason}): {by_hand}") from error
+    raise FetchError(f"{url}: {reason} after {part.stat().st_size:,} bytes; run this again to go on from there")
+
+
+def _receive(url: str, part: Path, progress: Progress, opener: Opener, by_hand: str) -> bool:
+    """Append to `part` what is missing; whether it is whole now."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"User-Agent": "felrec", **({"Range": f"bytes={have}-"} if have else {})}
+    try:
+        response = opener(urllib.request.Request(url, headers=headers))
+    except urllib.error.HTTPError as error:
+        if not (have and error.code == 416):
+            raise
+        # Nothing lies beyond what we have: it was whole already, or belongs to another version of the file.
+        whole = error.headers.get("Content-Range") == f"bytes */{have}"
+        if not whole:
+            part.unlink()
+        return whole
+    with response:
+        if response.headers.get_content_type() == "text/html":
+            raise FetchError(f"{url} sent a web page instead of the file: {by_hand}")
+        resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        return _write(response, part, have if resumed else 0, progress)
+
+
+def _write(response: Any, part: Path, have: int, progress: Progress) -> bool:
+    length = response.headers.get("Content-Length")
+    total = None if length is None else have + int(length)
+    with part.open("ab" if have else "wb") as file:
+        while chunk := response.read(_CHUNK):
+            file.write(chunk)
+            have += len(chunk)
+            progress(have, total)
+    return total is None or have >= total
+
+
+def _verify(part: Path, dataset: Dataset, sha256: str | None) -> None:
+    for kind, expected in (("md5", dataset.md5), ("sha256", sha256 or dataset.sha256)):
+        if expected and (found := _digest(part, kind)) != expected.lower():
+            part.unlink()
+            raise FetchError(f"{dataset.name}: the {kind} is {found}, not {expected}; removed, so run this again")
+    with part.open("rb") as file:
+        content = content_of(file.read(4096))
+    if content != ("a ZIP archive" if dataset.is_archive else "text"):
+        part.unlink()
+        raise FetchError(f"{dataset.name}: what came is {content}; removed, download it from {dataset.homepage}")
+
+
+def _digest(path: Path, kind: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
+
+
+def _install(part: Path, dataset: Dataset, folder: Path) -> None:
+    if not dataset.is_archive:
+        folder.mkdir(exist_ok=True)
+        part.rename(folder / dataset.file)
+        return
+    try:
+        unzip(part, folder)
+    except FetchError:
+        part.unlink()  # what is bad stays bad: the next call shall not go on from it
+        raise
+    part.unlink()
+    if not (folder / dataset.file).is_file():
+        shutil.rmtree(folder)
+        raise FetchError(f"{dataset.name}: there is no {dataset.file} in the download; see {dataset.homepage}")

@@ -1,0 +1,158 @@
+"""Counts of the strongest counterparts of each owner, in a table of bounded rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import RowChange, Rows
+
+NOBODY = np.int32(-1)
+
+
+class TopKCounts:
+    """How often each owner met each of at most `size` counterparts; a new one takes the place of the weakest.
+
+    A count fades by the factor `fade` with every meeting of its owner, so that what was long ago makes room. `marks`
+    are further columns of whole numbers that keep what the latest meeting brought.
+
+    >>> tallies = TopKCounts(2, fade=0.5)
+    >>> tallies.add(np.array([7, 7, 7]), np.array([1, 2, 1]))
+    >>> tallies.add(np.array([7, 7]), np.array([3, 1]))
+    >>> rows = tallies.of(np.array([7, 9]))
+    >>> rows["other"].tolist(), rows["count"].tolist()
+    ([[1, 3], [-1, -1]], [[1.5, 1.0], [0.0, 0.0]])
+    """
+
+    def __init__(self, size: int, fade: float = 1.0, marks: tuple[str, ...] = ()) -> None:
+        self.size, self.fade, self.marks = size, fade, marks
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.owners = 0  # the highest row seen plus one
+        self._columns: dict[str, NDArray[Any]] = self._blank(0)
+
+    def _blank(self, rows: int) -> dict[str, NDArray[Any]]:
+        shape = (rows, self.size)
+        columns: dict[str, NDArray[Any]] = {"other": np.full(shape, NOBODY), "count": np.zeros(shape, np.float32)}
+        return columns | {mark: np.zeros(shape, np.int32) for mark in self.marks}
+
+    def of(self, owners: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+        """Every column (B, size) of these owners; nobody, -1, where there is nothing. A copy."""
+        known = owners < self.owners
+        if known.all():
+            return {name: column[owners] for name, column in self._columns.items()}
+        rows = self._blank(len(owners))
+        for name, column in self._columns.items():
+            rows[name][known] = column[owners[known]]
+        return rows
+
+    def add(self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[np.integer]) -> None:
+        """Count meetings in time order."""
+        self.apply_change(self.change(owners, others, None, **marks))
+
+    def change(
+        self,
+        owners: NDArray[np.integer],
+        others: NDArray[np.integer],
+        also: Rows | None = None,
+        **marks: NDArray[np.integer],
+    ) -> RowChange:
+        """The rows of these owners once the meetings are counted, and of those in `also` that have none yet.
+
+        Whoever keeps rows elsewhere needs one of every owner, met or not.
+        """
+        newcomers = owners[:0] if also is None else also[also >= self.owners]
+        touched, place = np.unique(np.concatenate([owners, newcomers]), return_inverse=True)
+        of_owner = place[: len(owners)]
+        meetings = np.bincount(of_owner, minlength=len(touched))
+        rows = self.of(touched)
+        rows["count"] *= (self.fade**meetings).astype(np.float32)[:, None]
+        pairs, from_the_end, times = np.unique(
+            (of_owner.astype(np.int64) << 32 | others)[::-1], return_index=True, return_counts=True
+        )
+        latest = len(owners) - 1 - from_the_end
+        row, other = pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32)
+        found = rows["other"][row] == other[:, None]
+        known = found.any(axis=1)
+        slot = found.argmax(axis=1)
+        rows["count"][row[known], slot[known]] += times[known]
+        slot[~known] = _weakest(rows, row[~known], times[~known])
+        kept = slot >= 0
+        new = kept & ~known
+        rows["other"][row[new], slot[new]], rows["count"][row[new], slot[new]] = other[new], times[new]
+        stays = kept & (rows["other"][row, slot] == other)  # not driven out by one that came later
+        for mark in self.marks:
+            rows[mark][row[stays], slot[stays]] = marks[mark][latest[stays]]
+        touched = touched.astype(np.int32)
+        return {name: (touched, column) for name, column in rows.items()}
+
+    def blank(self, owners: Rows) -> RowChange:
+        """Empty rows."""
+        return {name: (owners, column) for name, column in self._blank(len(owners)).items()}
+
+    def without(self, owners: Rows, met: NDArray[np.integer], others: NDArray[np.integer]) -> RowChange:
+        """The rows of distinct owners, ascending, without the meetings of `met`, which are some of them, and `others`.
+
+        What has faded since is not known, so each meeting is taken away whole.
+
+        >>> tallies = TopKCounts(3)
+        >>> tallies.add(np.array([4, 4, 4]), np.array([7, 8, 8]))
+        >>> change = tallies.without(np.array([4], dtype=np.int32), np.array([4, 4]), np.array([7, 8]))
+        >>> change["other"][1][0].tolist(), change["count"][1][0].tolist()
+        ([8, -1, -1], [1.0, 0.0, 0.0])
+        """
+        rows = self.of(owners)
+        pairs, times = np.unique(np.searchsorted(owners, met).astype(np.int64) << 32 | others, return_counts=True)
+        row, other = pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32)
+        found = rows["other"][row] == other[:, None]
+        known, slot = found.any(axis=1), found.argmax(axis=1)
+        rows["count"][row[known], slot[known]] -= times[known]
+        gone = rows["count"] <= 0
+        for name, column in self._blank(len(owners)).items():
+            rows[name][gone] = column[gone]
+        return {name: (owners, column) for name, column in rows.items()}
+
+    def apply_change(self, change: RowChange) -> None:
+        """Write what `change` returned."""
+        owners: Rows = change["other"][0]
+        self._grow(int(owners.max(initial=-1)) + 1)
+        for name, column in self._columns.items():
+            column[owners] = change[name][1]
+
+    def _grow(self, owners: int) -> None:
+        room = len(self._columns["other"])
+        if owners > room:  # by doubling, so that growth stays cheap
+            more = self._blank(max(owners, 2 * room) - room)
+            self._columns = {name: np.concatenate([old, more[name]]) for name, old in self._columns.items()}
+        self.owners = max(self.owners, owners)
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """A copy of all rows."""
+        return {name: column[: self.owners].copy() for name, column in self._columns.items()}
+
+    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
+        """Put back what `state` returned."""
+        self._columns = {name: np.array(state[name], dtype=column.dtype) for name, column in self._columns.items()}
+        self.owners = len(self._columns["other"])
+
+
+def _weakest(rows: dict[str, NDArray[Any]], row: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Slots (M,) for newcomers: the more frequent get the weakest; -1 where there are more of them than slots."""
+    order = np.lexsort((-times, row))
+    ordered = row[order]
+    begins = np.ones(len(row), dtype=bool)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    places = np.arange(len(row))
+    nth = places - np.maximum.accumulate(np.where(begins, places, 0))
+    crowded = ordered[begins]
+    strength = np.where(rows["other"][crowded] == NOBODY, -1, rows["count"][crowded])
+    slots = np.argsort(strength, axis=1, kind="stable")
+    size = slots.shape[1]
+    found = slots[np.cumsum(begins) - 1, np.minimum(nth, size - 1)]
+    weakest = np.empty(len(row), dtype=np.int64)
+    weakest[order] = np.where(nth < size, found, -1)
+    return weakest

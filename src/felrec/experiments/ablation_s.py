@@ -1,0 +1,63 @@
+"""FELRec-S without one of its parts: what each is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from felrec.evaluation.plots import COLOURS
+from felrec.experiments.cost import cost_table, costs
+from felrec.experiments.markdown import MarkdownTable, millions, number
+from felrec.experiments.outcome import Outcome
+from felrec.experiments.plots import Panel, Series, plot_dots
+from felrec.experiments.runner import ExperimentRunner, Result
+from felrec.experiments.scale import Data
+
+MODEL = "felrec-s"
+LEFT_OUT: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("nothing left out", {}),
+    ("no repetition", {"own_items": 0}),
+    ("no items taken together", {"near_items": 0}),
+    ("no items taken right after", {"next_items": 0}),
+    ("no vectors", {"cosine": False}),
+    ("no seeds", {"seeded": False}),
+    ("no confidence gate", {"gate": False}),
+    ("no trusted horizon", {"adaptive": False}),
+    ("no features of the log", {"domain": False}),
+    ("no loss of items", {"item_loss": 0.0}),
+)
+METRICS = ("rank", "hr@10", "mrr")
+
+
+def ablation_s(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
+    """FELRec-S without one of its parts."""
+    log = data[0]
+    results = [runner.result(runner.trial(MODEL, name, **variant), log) for name, variant in LEFT_OUT]
+    found = costs(results)
+    told = {"rows": [result.report.to_json() for result in results], "costs": found}
+    seen = "left out of the ranking" if results[0].report.exclude_seen else "ranked too"
+    title = f"FELRec-S without one of its parts, on {log.name}"
+    notes = [f"protocol `online`, what users already had is {seen}; the paper has no such model"]
+    plots = {f"FELRec-S without one of its parts, on {log.name}": partial(_plot, results, title)}
+    return Outcome(title, notes, [_table(results), cost_table(found)], told, plots)
+
+
+def _table(results: Sequence[Result]) -> MarkdownTable:
+    partitions = ("total", "new_items", "new_users")
+    columns = ["left out", "parameters", *(f"{name.replace('_', ' ')}: rank / hr@10 / mrr" for name in partitions)]
+    rows = []
+    for result in results:
+        values = result.report.partitions
+        cells = [" / ".join(number(values[name][metric]) for metric in METRICS) for name in partitions]
+        rows.append((result.trial.name, millions(result.report.parameters), *cells))
+    return MarkdownTable("Each row is trained anew", columns, rows)
+
+
+def _plot(results: Sequence[Result], title: str, path: Path) -> None:
+    panels = [
+        Panel(label, [Series("felrec-s", [result.report.metric(metric) for result in results], COLOURS[0])])
+        for metric, label in (("hr@10", "hr@10, total\n(higher is better)"), ("mrr", "mrr, total\n(higher is better)"))
+    ]
+    plot_dots(title, [result.trial.name for result in results], [panels], path)

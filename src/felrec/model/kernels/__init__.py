@@ -1,0 +1,1 @@
+"""Code that is written for speed: chunked encoding, pools of dropout masks, work on several cores."""

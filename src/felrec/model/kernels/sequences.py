@@ -1,0 +1,90 @@
+"""Histories as the encoder reads them: sorted by length and cut into chunks, so that little padding is computed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from felrec.data.events import Rows
+from felrec.model.kernels.dropout import Masks
+from felrec.model.kernels.parallel import differentiable, in_parallel
+from felrec.model.paper.cache import Cache
+
+_TOKENS = 2048  # positions of a chunk on a CPU: their activations stay in its caches
+
+
+class Sequences:
+    """Histories (B, N) of users or items, to be read from the cache of the other side."""
+
+    def __init__(self, cache: Cache, rows: Rows, mask: NDArray[np.bool_], kind: int) -> None:
+        self.cache, self.rows, self.kind = cache, rows, kind
+        self.visible = with_empty_slot(mask)
+        self.lengths = self.visible.sum(axis=1)
+        self.order = np.argsort(self.lengths, kind="stable")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def chunks(self) -> list[NDArray[np.int64]]:
+        """Runs of sequences of about the same length, in the order of length; short ones come many at a time."""
+        if self.cache.device.type != "cpu":
+            return [self.order] if len(self) else []
+        chunks, start, ascending = [], 0, self.lengths[self.order]
+        while start < len(self):
+            guess = min(len(self), start + max(1, _TOKENS // ascending[start]))  # too many, if they grow longer
+            stop = min(len(self), start + max(1, _TOKENS // ascending[guess - 1]))
+            chunks.append(self.order[start:stop])
+            start = stop
+        return chunks
+
+    @property
+    def largest_chunk(self) -> int:
+        """The most positions that a chunk has, padding included."""
+        return max((len(chunk) * int(self.lengths[chunk[-1]]) for chunk in self.chunks), default=0)
+
+    def read(self, chunk: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Vectors (b, n, D) and mask (b, n) of a chunk, n being its longest history."""
+        longest = self.lengths[chunk[-1]]
+        shown = torch.from_numpy(self.visible[chunk, -longest:]).to(self.cache.device)
+        return self.cache.read(self.rows[chunk, -longest:]), shown
+
+    @property
+    def places(self) -> Tensor:
+        """Where each sequence stands once the chunks are put one after the other."""
+        return torch.from_numpy(np.argsort(self.order))
+
+
+def with_empty_slot(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """A history shorter than N is preceded by one empty position that counts, so that no history is empty.
+
+    >>> with_empty_slot(np.array([[False, False, True], [False, False, False], [True, True, True]])).tolist()
+    [[False, True, True], [False, False, True], [True, True, True]]
+    """
+    visible = np.ones_like(mask)
+    visible[:, :-1] = mask[:, 1:] | mask[:, :-1]
+    return visible
+
+
+def encode(encoder: nn.Module, sides: tuple[Sequences, ...], dropout: Masks | None = None) -> tuple[Tensor, ...]:
+    """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, a chunk a core."""
+    chunks = [(side, chunk, dropout and dropout.fork()) for side in sides for chunk in side.chunks]
+
+    def work(piece: tuple[Sequences, NDArray[np.int64], Masks | None]) -> Tensor:
+        side, chunk, masks = piece
+        encoded: Tensor = encoder(*side.read(chunk), side.kind, masks)
+        return encoded
+
+    cache = sides[0].cache
+    if cache.device.type != "cpu":
+        encoded = torch.cat([work(chunk) for chunk in chunks])
+    elif torch.is_grad_enabled():
+        encoded = differentiable(work, chunks, list(encoder.parameters()))
+    else:
+        encoded = torch.cat([torch.zeros(0, cache.width), *in_parallel(work, chunks)])
+    parts = torch.split(encoded, [len(side) for side in sides])
+    return tuple(part[side.places.to(cache.device)] for part, side in zip(parts, sides, strict=True))

@@ -1,0 +1,1 @@
+"""FELRec as published; read `reference.py` first."""

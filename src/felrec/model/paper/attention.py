@@ -1,0 +1,47 @@
+"""The Transformer block that FELRec's encoder and SASRec stack (post-norm, as in the paper)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from felrec.model.kernels.dropout import Masks, add_dropped, relu_dropped
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention, bidirectional or from each position to itself and earlier ones; no bias."""
+
+    def __init__(self, width: int, heads: int, causal: bool = False) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, N, D) -> (B, N, D); `mask` (B, N) is true where a position may be attended to."""
+        B, N, D = x.shape  # noqa: N806
+        packed = self.query_key_value(x).view(B, N, 3, self.heads, D // self.heads)
+        query, key, value = packed.permute(2, 0, 3, 1, 4)  # each (B, H, N, D/H)
+        allowed = None if mask is None else mask[:, None, None, :]  # broadcast: never N × N per sequence
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, is_causal=self.causal)
+        output: Tensor = self.output(mixed.transpose(1, 2).reshape(B, N, D))
+        return output
+
+
+class TransformerBlock(nn.Module):
+    """Attention and a feed-forward layer, each with dropout, a residual and LayerNorm after it."""
+
+    def __init__(self, width: int, heads: int, feed_forward: int, causal: bool = False) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, heads, causal)
+        self.attention_norm = nn.LayerNorm(width)
+        self.expand = nn.Linear(width, feed_forward)
+        self.contract = nn.Linear(feed_forward, width)
+        self.feed_forward_norm = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor, mask: Tensor | None, dropout: Masks | None) -> Tensor:
+        """(B, N, D) -> (B, N, D)."""
+        x = self.attention_norm(add_dropped(x, self.attention(x, mask), dropout))
+        hidden = relu_dropped(self.expand(x), dropout)  # (B, N, F)
+        transformed: Tensor = self.feed_forward_norm(add_dropped(x, self.contract(hidden), dropout))
+        return transformed

@@ -1,0 +1,74 @@
+"""The encoder f: a sequence of cached vectors becomes one new vector (section "Encoder" of the paper)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from felrec.model.kernels.dropout import Masks, drop
+from felrec.model.paper.attention import TransformerBlock
+
+ITEM_SEQUENCE = 0  # the history of a user
+USER_SEQUENCE = 1  # the history of an item
+
+
+class Encoder(nn.Module):
+    """Shared by users and items; a type vector tells the two kinds of sequence apart."""
+
+    positions: Tensor
+
+    def __init__(
+        self,
+        width: int = 128,
+        layers: int = 3,
+        heads: int = 4,
+        feed_forward: int = 256,
+        history_length: int = 64,
+        type_embedding: bool = True,
+    ) -> None:
+        super().__init__()
+        self.width = width
+        self.types = nn.Parameter(torch.zeros(2, width)) if type_embedding else None
+        self.register_buffer("positions", sinusoids(history_length, width).flip(0), persistent=False)  # newest first
+        self.input_norm = nn.LayerNorm(width)
+        self.blocks = nn.ModuleList(TransformerBlock(width, heads, feed_forward) for _ in range(layers))
+        self.output = nn.Linear(width, width)
+
+    def forward(self, vectors: Tensor, mask: Tensor, kind: int, dropout: Masks | None = None) -> Tensor:
+        """Vectors (B, N, D) and mask (B, N), true where a position counts, become (B, D).
+
+        Sequences may be trimmed on the left: positions are counted from the newest entry.
+        """
+        x = vectors if self.types is None else vectors + self.types[kind]
+        x = x * math.sqrt(self.width) + self.positions[len(self.positions) - x.shape[1] :]
+        x = self.input_norm(drop(x, dropout))
+        attention_mask = None if bool(mask.all()) else mask
+        for block in self.blocks:
+            x = block(x, attention_mask, dropout)
+        weight = mask.to(x.dtype) / mask.sum(dim=1, keepdim=True)  # (B, N): the mean over what counts
+        pooled = torch.einsum("bnd,bn->bd", x, weight)
+        encoded: Tensor = self.output(pooled)
+        return encoded
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """The fixed positional encoding of "Attention is all you need", (length, width)."""
+    position = torch.arange(length, dtype=torch.float32)[:, None]
+    frequency = torch.exp(torch.arange(0, width, 2) * -(math.log(10_000) / width))
+    table = torch.zeros(length, width)
+    table[:, 0::2] = torch.sin(position * frequency)
+    table[:, 1::2] = torch.cos(position * frequency)
+    return table
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """Draw the initial weights from `generator`: the usual ranges of linear layers, N(0, 1) for types."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            bound = 1 / math.sqrt(part.in_features)
+            for parameter in part.parameters(recurse=False):
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        elif isinstance(part, Encoder) and part.types is not None:
+            nn.init.normal_(part.types, generator=generator)

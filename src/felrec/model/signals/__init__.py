@@ -1,0 +1,1 @@
+"""The signals of FELRec-S, one file each."""

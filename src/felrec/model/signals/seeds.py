@@ -1,0 +1,77 @@
+"""A cache in which nobody is a blank: what was never written reads as a fixed random vector of its row.
+
+So identity travels along the interactions with no weights and nothing to store: two items with the same users become
+alike, two users with nothing in common stay apart.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from felrec.model.paper.cache import Cache
+
+_STEP = 0x9E3779B97F4A7C15  # of splitmix64, whose mixing spreads every bit of the row over the whole word
+_MIX = (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)
+
+
+def seeds(rows: NDArray[np.integer], width: int, side: int) -> Tensor:
+    """Unit vectors (…, width) of random signs that depend on the row, the side and nothing else.
+
+    >>> bool(torch.equal(seeds(np.array([5]), 64, 0), seeds(np.array([5]), 64, 0)))
+    True
+    >>> round(float(seeds(np.array([5]), 64, 0)[0] @ seeds(np.array([6]), 64, 0)[0]), 1)
+    -0.1
+    """
+    words = np.arange(-(-width // 64), dtype=np.uint64)
+    numbers = (rows.astype(np.int64).astype(np.uint64) * np.uint64(2) + np.uint64(side))[..., None]
+    mixed = (numbers * np.uint64(len(words)) + words + np.uint64(1)) * np.uint64(_STEP)
+    for shift, factor in _MIX:
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    bits = (mixed[..., None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+    signs = bits.reshape(*rows.shape, 64 * len(words))[..., :width].astype(np.float32) * 2 - 1
+    return torch.from_numpy(signs / np.float32(math.sqrt(width)))
+
+
+class SeededCache(Cache):
+    """A cache whose absent entries are seeds instead of zeros; nobody, row -1, is still zero."""
+
+    def __init__(self, width: int, side: int, device: torch.device | str = "cpu") -> None:
+        self.side = side
+        super().__init__(width, device)
+
+    def read(self, rows: NDArray[np.integer]) -> Tensor:
+        """Vectors (…, D) of `rows` (…)."""
+        vectors = super().read(rows)
+        beyond = rows >= len(self)
+        if beyond.any():
+            at = torch.from_numpy(beyond).to(self.device)
+            vectors[at] = seeds(rows[beyond], self.width, self.side).to(self.device)
+        return vectors
+
+    def unwritten(self, rows: NDArray[np.integer]) -> Tensor:
+        """What rows (B,) read as before they are written."""
+        return seeds(rows, self.width, self.side).to(self.device)
+
+    def grow(self, rows: int) -> None:
+        """Make room for rows below `rows`; those between are seeds."""
+        before = len(self)
+        super().grow(rows)
+        if len(self) > before:
+            self._seed(before, len(self))
+
+    def restore(self, snapshot: Tensor) -> None:
+        """Put back what `snapshot` returned; a row of zeros was never written."""
+        super().restore(snapshot)
+        self._seed(0, len(self))
+
+    def _seed(self, start: int, stop: int) -> None:
+        blank = start + np.flatnonzero(self._lengths[start + 1 : stop + 1].cpu().numpy() == 0)
+        at = torch.from_numpy(blank + 1).to(self.device)
+        self._table[at] = seeds(blank, self.width, self.side).to(self.device)
+        self._lengths[at] = 1.0

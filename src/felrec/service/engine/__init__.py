@@ -1,0 +1,1 @@
+"""The engine: ingests events, makes them durable, answers from memory."""

@@ -1,0 +1,82 @@
+"""Answers concurrent questions together: one encoding, one product with all items."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from felrec.errors import Stopped
+from felrec.service.engine.exposure import Exposure
+from felrec.service.engine.recommending import recommend
+from felrec.service.engine.serving_state import ServingState
+from felrec.service.engine.types import Question, Recommendations
+
+_TOGETHER = 16  # questions; more would make the first wait longer and gain little
+_LEAST = 1, 2  # questions that must wait before a thread takes them, of each thread: the second helps when there are
+# many, and else leaves the interpreter to the writer
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question on its way."""
+
+    question: Question
+    future: Future[Recommendations] = field(default_factory=Future)
+
+
+class BatchScorer:
+    """Threads that take what waits and never wait for more."""
+
+    def __init__(self, state: ServingState, exposure: Exposure) -> None:
+        self._state, self._exposure = state, exposure
+        self._queue: deque[Asked] = deque()
+        self._changed, self._closing = threading.Condition(), False
+        self._threads = [
+            threading.Thread(target=self._run, args=(least,), name="felrec-reader", daemon=True) for least in _LEAST
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def ask(self, question: Question) -> Future[Recommendations]:
+        """Queue a question. Whoever cancels the future in time saves the work."""
+        asked = Asked(question)
+        with self._changed:
+            if self._closing:
+                raise Stopped("the engine is closing; ask again later")
+            self._queue.append(asked)
+            self._changed.notify_all()
+        return asked.future
+
+    def close(self) -> None:
+        """Stop after what waits."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, least: int) -> None:
+        while taken := self._take(least):
+            self._answer([asked for asked in taken if asked.future.set_running_or_notify_cancel()])
+
+    def _take(self, least: int) -> list[Asked]:
+        """What waits; nothing when it is time to stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or len(self._queue) >= least)
+            return [self._queue.popleft() for _ in range(min(len(self._queue), _TOGETHER))]
+
+    def _answer(self, asked: list[Asked]) -> None:
+        try:
+            with self._state.lock.read():
+                answers = recommend(self._state, [one.question for one in asked], self._exposure)
+        except Exception as error:
+            if len(asked) == 1:
+                asked[0].future.set_exception(error)
+                return
+            for one in asked:  # what one question runs into is not the trouble of the others
+                self._answer([one])
+            return
+        for one, answer in zip(asked, answers, strict=True):
+            one.future.set_result(answer)

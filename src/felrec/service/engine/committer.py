@@ -1,0 +1,212 @@
+"""Brings events into the store and into memory, in this order. Only the writer's thread calls it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from felrec.data.events import RowChange
+from felrec.errors import Stopped, StoreError
+from felrec.service.engine.erasure import plan_erasure
+from felrec.service.engine.idempotency import IdempotencyStore
+from felrec.service.engine.item_attributes import to_store
+from felrec.service.engine.serving_state import Block, ServingState, merged
+from felrec.service.engine.submissions import Submission
+from felrec.service.engine.types import Attributes, Erasure, Receipt
+from felrec.store.protocol import Answer, Batch, Contents, Store
+
+_log = logging.getLogger(__name__)
+_CATCH_UP = 64  # blocks that are taken in before their state is saved
+Progress = Callable[[int], None]  # is told how many events were taken in
+
+
+@dataclass
+class Commits:
+    """What became of the writes so far."""
+
+    count: int = 0
+    seconds: float = 0.0  # of the last one
+    applied_seconds: float = 0.0  # of the last batch, from its beginning until it was visible
+    problem: str | None = None  # of the last one, if it failed
+
+
+class Committer:
+    """Journal first, state with it or right after, memory last.
+
+    A block of the journal is the truth; rows of the state are what it led to. So a large submission is journalled whole
+    in one transaction and then taken in block by block: after a crash in between, the next start takes in the rest.
+    """
+
+    def __init__(self, store: Store, state: ServingState, answers: IdempotencyStore, block: int, applied: int) -> None:
+        self._store, self._state, self._answers, self._block = store, state, answers, block
+        self._applied = applied  # blocks whose state is on disk; always 0 for a model that is replayed
+        self._unsaved: RowChange = {}  # rows of the state that are only in memory
+        self._broken: str | None = None
+        self.commits = Commits()
+
+    def catch_up(self, contents: Contents, progress: Progress | None = None) -> None:
+        """At the start: take in what the journal has and the state has not."""
+        blocks = contents.block_records
+        for first in range(contents.applied, len(blocks), _CATCH_UP):
+            some = blocks[first : first + _CATCH_UP]
+            change = self._state.catch_up(some, first)
+            if self._state.servable:
+                self._commit(state=change, applied=first + len(some))
+            if progress:
+                progress(sum(map(len, some)))
+
+    def take_in(self, submissions: Sequence[Submission]) -> list[Receipt]:
+        """Make submissions durable and visible. Several only if together they are one block."""
+        begun = time.perf_counter()
+        receipts, answers = self._receipts(submissions)
+        notes = {name: value for submission in submissions for name, value in submission.notes.items()}
+        self.take_in_blocks(self._cut(submissions), answers, notes)
+        self.commits.applied_seconds = time.perf_counter() - begun
+        return receipts
+
+    def take_in_blocks(
+        self, blocks: Sequence[Block], answers: Sequence[Answer] = (), notes: Mapping[str, str] | None = None
+    ) -> None:
+        """One block: one transaction. Several: one for the journal, and one for the state when all are taken in.
+
+        Several are a large submission, or part of a replay.
+        """
+        self._check()
+        if len(blocks) > 1:
+            self._commit(blocks, applied=self._applied, answers=answers, notes=notes)
+            self._show(blocks)
+            self._try_to_save()
+            return
+        change = self._state.change(blocks[0])
+        if change is None:
+            self._commit(blocks, answers=answers, notes=notes)
+        else:
+            state = merged([self._unsaved, change])
+            self._commit(blocks, state, self._state.index.blocks + 1, answers, notes)
+        with self._breaking():
+            self._state.apply_change(blocks[0], change)
+
+    def put_attributes(self, item: str, attributes: Attributes | None) -> None:
+        """Write the attributes of an item; None takes it out."""
+        self._check()
+        self._commit(applied=self._applied, attributes={item: to_store(attributes)})
+        with self._state.lock.write():
+            self._state.catalogue.put(item, self._state.items.row(item), attributes)
+
+    def finish(
+        self, attributes: Mapping[str, Mapping[str, Any]], answers: Sequence[Answer], notes: Mapping[str, str]
+    ) -> None:
+        """At the end of a replay: what another store holds beside its journal."""
+        self._commit(applied=self._applied, answers=answers, notes=notes, attributes=attributes)
+
+    def erase(self, user: int) -> Erasure:
+        """Remove a user from the store, then from memory."""
+        self._check()
+        if self._unsaved:
+            self._commit(state=self._unsaved, applied=self._state.index.blocks)
+        plan = plan_erasure(self._state, user)
+        with self._noticing():
+            cleaned = self._store.erase(plan.removal)
+        with self._breaking():
+            plan.apply()
+        return replace(plan.erasure, cleaned=cleaned)
+
+    def _receipts(self, submissions: Sequence[Submission]) -> tuple[list[Receipt], list[Answer]]:
+        receipts, answers = [], []
+        clock, events = self._state.clock, self._state.events
+        for one in submissions:
+            late = sum(moment < clock for moment in one.times)
+            events += len(one)
+            receipts.append(Receipt(len(one), late, one.rejected, events))
+            clock = max([clock, *one.times[-1:]])
+            if one.key:
+                answers.append(self._answers.answer(one.key, receipts[-1]))
+        return receipts, answers
+
+    def _cut(self, submissions: Sequence[Submission]) -> list[Block]:
+        users = [user for one in submissions for user in one.users]
+        items = [item for one in submissions for item in one.items]
+        times = [moment for one in submissions for moment in one.times]
+        numbering = self._state.numbering()
+        windows = [slice(start, start + self._block) for start in range(0, len(users), self._block)]
+        return [numbering.block(users[window], items[window], times[window]) for window in windows]
+
+    def _show(self, blocks: Sequence[Block]) -> None:
+        """Take in blocks that are in the journal."""
+        changes = [self._unsaved]
+        for block in blocks:
+            with self._breaking():
+                change = self._state.change(block)
+                self._state.apply_change(block, change)
+            if change is not None:
+                changes.append(change)
+        self._unsaved = merged(changes)
+
+    def _try_to_save(self) -> None:
+        """Write the rows that are only in memory. If it fails they go with the next block: the journal has them."""
+        if self._unsaved:
+            try:
+                self._commit(state=self._unsaved, applied=self._state.index.blocks)
+            except StoreError as error:
+                _log.warning("the state was not saved, the next write tries again: %s", error)
+
+    def _commit(
+        self,
+        blocks: Sequence[Block] = (),
+        state: RowChange | None = None,
+        applied: int = 0,
+        answers: Sequence[Answer] = (),
+        notes: Mapping[str, str] | None = None,
+        attributes: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        batch = Batch(
+            first_user=len(self._state.users),
+            first_item=len(self._state.items),
+            users=[name for block in blocks for name in block.users],
+            items=[name for block in blocks for name in block.items],
+            blocks=[block.records for block in blocks],
+            state=state or {},
+            applied=applied,
+            answers=answers,
+            attributes=attributes or {},
+            notes=notes or {},
+        )
+        with self._noticing():
+            self._store.commit(batch)
+        if state is not None:
+            self._applied, self._unsaved = applied, {}
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Keep the time and the trouble of a write."""
+        begun = time.perf_counter()
+        try:
+            yield
+        except StoreError as error:
+            self.commits.problem = str(error)
+            raise
+        self.commits.count += 1
+        self.commits.seconds = time.perf_counter() - begun
+        self.commits.problem = None
+
+    @contextmanager
+    def _breaking(self) -> Iterator[None]:
+        """What is on disk must also get into memory, or nothing more may be written."""
+        try:
+            yield
+        except BaseException as error:
+            self._broken = f"{type(error).__name__}: {error}"
+            raise
+
+    @property
+    def broken(self) -> bool:
+        """Whether memory is behind the disk: only a restart mends that."""
+        return self._broken is not None
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise Stopped(f"the engine must be restarted, it could not take in what is on disk ({self._broken})")

@@ -1,0 +1,48 @@
+"""How unevenly recommendations fall on the catalogue."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import Rows
+from felrec.service.engine.types import Bias
+
+_REMEMBERED = 1_000  # answers
+
+
+class Exposure:
+    """The last answers. Appending to it and copying it are safe from any thread."""
+
+    def __init__(self) -> None:
+        self._answers: deque[Rows] = deque(maxlen=_REMEMBERED)
+
+    def add(self, rows: Rows) -> None:
+        """Items that were recommended together."""
+        self._answers.append(rows)
+
+    def bias(self, item_events: NDArray[np.int64]) -> Bias:
+        """Numbers about them, in a catalogue whose items had so many events."""
+        answers = list(self._answers)
+        shown = np.concatenate([*answers, np.zeros(0, dtype=np.int32)])
+        popular = np.argsort(-item_events, kind="stable")
+        popular = popular[item_events[popular] > 0]
+        counts = np.bincount(shown[shown < len(item_events)], minlength=len(item_events))[popular]
+        total = int(counts.sum())
+        if not total:
+            return Bias(len(answers), 0.0, 0.0, (0.0,) * 10)
+        deciles = [float(part.sum() / total) for part in np.array_split(counts, 10)]
+        return Bias(len(answers), gini(counts), float((counts > 0).mean()), tuple(deciles))
+
+
+def gini(counts: NDArray[np.integer]) -> float:
+    """0 if all are equal, towards 1 if one has everything.
+
+    >>> gini(np.array([1, 1, 1, 1])), gini(np.array([0, 0, 0, 4]))
+    (0.0, 0.75)
+    """
+    ordered = np.sort(counts).astype(np.float64)
+    ranks = np.arange(1, len(ordered) + 1)
+    return float(2 * (ranks * ordered).sum() / (len(ordered) * ordered.sum()) - (len(ordered) + 1) / len(ordered))

@@ -1,0 +1,81 @@
+"""Whether a store belongs to a model, and what a store begins with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from felrec.data.events import RowChange
+from felrec.errors import ConfigError, StoreMismatch
+from felrec.fitted import FittedModel
+from felrec.recommender import Servable, Tensors
+from felrec.registry import model_kind
+from felrec.store.protocol import EMPTY_BASE, PAIR, Base, Identity, Store, TableSpec
+
+_MEND = "open it with the run it was made with, or rebuild it for this one with felrec replay"
+
+
+def weights_digest(weights: Tensors) -> str:
+    """SHA-256 of names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        values = tensor.detach().cpu().contiguous()
+        digest.update(f"{name}:{values.dtype}:{tuple(values.shape)};".encode())
+        digest.update(values.flatten().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def identity_of(model: FittedModel, *, empty: bool) -> Identity:
+    """What a store says of the model it belongs to."""
+    base = EMPTY_BASE if empty else model.fingerprint or EMPTY_BASE  # weights of no log have seen nothing either
+    return Identity(model.name, dict(model.settings), weights_digest(model.recommender.weights()), base)
+
+
+def check_identity(store: Store, kept: Identity, model: FittedModel) -> None:
+    """Refuse a store of another model, other settings, other weights or another beginning."""
+    asked = identity_of(model, empty=kept.base == EMPTY_BASE)
+    if kept.model != asked.model:
+        raise StoreMismatch(f"{store.name} belongs to {kept.model}, not to {asked.model}; {_MEND}")
+    for name in sorted({*kept.settings, *asked.settings}):
+        mine, theirs = kept.settings.get(name), asked.settings.get(name)
+        if mine != theirs:
+            raise StoreMismatch(f"{store.name} was made with {name} {mine}, the run has {theirs}; {_MEND}")
+    if kept.weights != asked.weights:
+        raise StoreMismatch(
+            f"{store.name} was made with other weights ({kept.weights[:8]}…, the run has {asked.weights[:8]}…); {_MEND}"
+        )
+    if kept.base != asked.base:
+        raise StoreMismatch(f"{store.name} began with the state of another log or split than the run; {_MEND}")
+
+
+def begin(store: Store, model: FittedModel, *, empty: bool) -> None:
+    """Fill an empty store with what the model knows after validation, or with nothing at all."""
+    recommender = model.recommender
+    if empty and model_kind(model.name).one_log:
+        raise ConfigError(f"{model.name} knows only the items of its own log, so its store cannot begin empty")
+    if empty:
+        recommender.reset()
+    else:
+        recommender.load_state(model.after_validation)
+    state = {name: tensor.numpy() for name, tensor in recommender.state().items()}
+    servable = isinstance(recommender, Servable)
+    base = Base(
+        users=[] if empty else list(map(str, model.user_ids.series.to_list())),
+        items=[] if empty else list(map(str, model.item_ids.series.to_list())),
+        pairs=np.zeros(0, dtype=PAIR) if empty else model.pairs,
+        clock=0.0 if empty else model.clock,
+        tables=[_table(name, values) for name, values in state.items()] if servable else [],
+        state=whole(state) if servable else {},
+    )
+    store.begin(identity_of(model, empty=empty), base)
+
+
+def whole(state: Mapping[str, np.typing.NDArray[np.generic]]) -> RowChange:
+    """All rows of a state, as a change."""
+    return {name: (np.arange(len(values), dtype=np.int32), values) for name, values in state.items()}
+
+
+def _table(name: str, values: np.typing.NDArray[np.generic]) -> TableSpec:
+    return TableSpec(name, values.dtype.newbyteorder("<").str, values.shape[1:])

@@ -1,0 +1,168 @@
+"""The one writer: takes what waits, makes it durable, shows it to the readers, and only then answers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from felrec.errors import FelrecError, InvalidRequest, Overloaded, Stopped
+from felrec.service.engine.committer import Committer
+from felrec.service.engine.idempotency import IdempotencyStore
+from felrec.service.engine.limits import Limits
+from felrec.service.engine.submissions import Submission
+from felrec.service.engine.types import Receipt
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Task:
+    """Something else that changes the store."""
+
+    work: Callable[[], Any]
+    future: Future[Any] = field(default_factory=Future)
+
+
+class IngestThread:
+    """A thread with a bounded queue."""
+
+    def __init__(self, committer: Committer, answers: IdempotencyStore, limits: Limits) -> None:
+        self._committer, self._answers, self._limits = committer, answers, limits
+        self._queue: deque[Submission | Task] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self.waiting = 0  # events in the queue
+        self._pace = 0.1  # seconds that a block of events takes, lately
+        self._thread = threading.Thread(target=self._run, name="felrec-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, submission: Submission) -> Future[Receipt]:
+        """Queue events, or say that they came before."""
+        if len(submission) > self._limits.submission:
+            raise InvalidRequest(f"{len(submission)} events; send at most {self._limits.submission:,} at a time")
+        with self._changed:
+            if submission.key and (before := self._answers.waiting_for(submission.key)):
+                return before
+            self._check_open()
+            seconds = self._blocks(self.waiting) * self._pace
+            if self.waiting + len(submission) > self._limits.queue or seconds > self._limits.queue_seconds:
+                wait = min(30.0, max(1.0, seconds))
+                raise Overloaded(f"{self.waiting:,} events wait; try again in {wait:.0f} s", wait)
+            if submission.key:
+                self._answers.begin(submission.key, submission.future)
+            self.waiting += len(submission)
+            self._queue.append(submission)
+            self._changed.notify()
+        return submission.future
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """Do something between two batches, and wait for it."""
+        task = Task(work)
+        with self._changed:
+            self._check_open()
+            self._queue.append(task)
+            self._changed.notify()
+        return task.future.result()
+
+    def close(self, drain: bool) -> None:
+        """Stop after what waits, or at once."""
+        with self._changed:
+            self._closing = True
+            dropped = [] if drain else list(self._queue)
+            if not drain:
+                self._queue.clear()
+            self._changed.notify()
+        for one in dropped:
+            one.future.set_exception(Stopped("the engine is closing; send it again later"))
+        self._thread.join()
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise Stopped("the engine is closing; send it again later")
+
+    def _run(self) -> None:
+        while taken := self._take():
+            if isinstance(taken[0], Task):
+                _resolve(taken[0].future, taken[0].work)
+            else:
+                self._write([one for one in taken if isinstance(one, Submission)])
+
+    def _take(self) -> list[Submission | Task]:
+        """What waits, up to a block of events, never waiting for more; nothing when it is time to stop."""
+        with self._changed:
+            while not self._queue and not self._closing:
+                self._changed.wait()
+            taken: list[Submission | Task] = []
+            events = 0
+            while self._queue:
+                first = self._queue[0]
+                alone = isinstance(first, Task)
+                size = 0 if isinstance(first, Task) else len(first)
+                if taken and (alone or events + size > self._limits.block):
+                    break
+                taken.append(self._queue.popleft())
+                events += size
+                if alone:
+                    break
+            return taken
+
+    def _write(self, taken: list[Submission]) -> None:
+        begun, submissions = time.perf_counter(), [one for one in taken if not self._came_before(one)]
+        if not submissions:
+            return
+        try:
+            receipts = self._committer.take_in(submissions)
+        except Exception as error:
+            self._failed(submissions, error)
+            return
+        blocks = self._blocks(sum(map(len, submissions)))
+        self._pace += (1 - 0.9**blocks) * ((time.perf_counter() - begun) / blocks - self._pace)
+        self._end(submissions)
+        for submission, receipt in zip(submissions, receipts, strict=True):
+            submission.future.set_result(receipt)
+
+    def _came_before(self, submission: Submission) -> bool:
+        """Give a submission that is in the store already its receipt again."""
+        if submission.key is None:
+            return False
+        try:
+            receipt = self._answers.before(submission.key)
+        except Exception as error:
+            self._failed([submission], error)
+            return True
+        if receipt is not None:
+            self._end([submission])
+            submission.future.set_result(receipt)
+        return receipt is not None
+
+    def _failed(self, submissions: list[Submission], error: Exception) -> None:
+        if not isinstance(error, FelrecError):
+            _log.exception("a batch of events was not taken in")
+        self._end(submissions)
+        for submission in submissions:
+            submission.future.set_exception(error)
+
+    def _end(self, submissions: list[Submission]) -> None:
+        """They wait no longer."""
+        with self._changed:
+            for submission in submissions:
+                self.waiting -= len(submission)
+                if submission.key:
+                    self._answers.end(submission.key)
+
+    def _blocks(self, events: int) -> int:
+        """How many blocks events make. Their number says more of the time than that of events: most of it is fixed."""
+        return -(-events // self._limits.block)
+
+
+def _resolve(future: Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        future.set_result(work())
+    except Exception as error:
+        future.set_exception(error)

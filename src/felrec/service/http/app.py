@@ -1,0 +1,175 @@
+"""The application: routes, what stands before them, and how every refusal is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from felrec.errors import (
+    FelrecError,
+    InvalidRequest,
+    KeyConflict,
+    NotFound,
+    Overloaded,
+    Stopped,
+    StoreError,
+    StoreFull,
+)
+from felrec.service.engine.engine import Engine
+from felrec.service.http import routes_events, routes_items_users, routes_page, routes_recommend, routes_status
+from felrec.service.http.access import Guard, Service, is_public
+from felrec.service.http.keys import KeyFile
+from felrec.service.http.logs import note
+from felrec.service.http.metrics import Metrics
+from felrec.service.http.middleware import (
+    UNLIMITED,
+    Admission,
+    EncodedPaths,
+    Envelope,
+    HeadAsGet,
+    Hosts,
+    request_id,
+    retry_after,
+)
+from felrec.service.http.problems import CODES, Problem
+from felrec.service.http.schemas import Event, Refusal
+from felrec.version import __version__
+
+PAGE = Path(__file__).parent / "page"
+MAX_BODY = 8 * 2**20
+MAX_BODIES = 64 * 2**20  # bytes of all bodies in flight
+MAX_REQUESTS = 256  # in flight
+READERS = max(4, 2 * (os.cpu_count() or 1))  # threads that answer: more would only wait for one another
+NEVER_OF_GET = ("400", "409", "413", "415", "507")  # refusals that only a body can get
+DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, message, request_id}}`."
+
+
+def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[str] | None = Hosts.LOCAL) -> FastAPI:
+    """The service around an engine, which it closes when it stops.
+
+    `hosts` are the names it answers to, None for all of them. Without keys everybody who reaches it may do everything.
+    """
+    app = FastAPI(
+        title="felrec",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,  # both would load scripts from outside
+        redoc_url=None,
+        redirect_slashes=False,  # behind a proxy it would lead to another address
+        lifespan=_lifespan,
+        responses={status: {"model": Refusal} for status in sorted(CODES)},
+    )
+    service = Service(engine, Metrics(lambda: service.health()), keys)
+    app.state.service = service
+    app.include_router(routes_recommend.often)  # the first ones are found fastest
+    for routes in (routes_events, routes_recommend, routes_items_users, routes_page, routes_status):
+        app.include_router(routes.router)
+    app.add_api_route("/", _page, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(FelrecError, _failed)
+    app.add_middleware(Guard, keys=keys)  # the last one added is the first to see a request
+    app.add_middleware(EncodedPaths)
+    app.add_middleware(Admission, max_requests=MAX_REQUESTS, max_body=MAX_BODY, max_bytes=MAX_BODIES)
+    app.add_middleware(Hosts, allowed=hosts)
+    app.add_middleware(Envelope, finished=lambda *finished: _finished(service, *finished))
+    app.add_middleware(HeadAsGet)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    anyio.to_thread.current_default_thread_limiter().total_tokens = READERS
+    yield
+    app.state.service.stopping = True
+    await anyio.to_thread.run_sync(app.state.service.engine.close)
+
+
+async def _page() -> Response:
+    return FileResponse(PAGE / "index.html")
+
+
+def _finished(service: Service, scope: Scope, status: int, seconds: float) -> None:
+    """Count and log a request by its route: ids of users stay out of both."""
+    route = getattr(scope.get("route"), "path", "none")
+    service.metrics.finished(scope["method"], route, status, seconds)
+    if scope["path"] not in UNLIMITED:
+        fields = {"method": scope["method"], "route": route, "status": status}
+        note("request", request_id=request_id(scope), **fields, milliseconds=round(seconds * 1e3, 2))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if isinstance(error, Problem):
+        return error.response(request_id(request.scope))
+    message = {
+        404: "there is nothing here; the paths are in /openapi.json",
+        405: f"{request.method} is not possible here",
+    }.get(error.status_code, str(error.detail))
+    return Problem(error.status_code, message, error.headers).response(request_id(request.scope))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return Problem(422, "the body is not valid JSON").response(request_id(request.scope))
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path", "header"))
+    return Problem(422, f"{where}: {first['msg']}" if where else first["msg"]).response(request_id(request.scope))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return _problem(error, request_id(request.scope)).response(request_id(request.scope))
+
+
+def _problem(error: Exception, identifier: str) -> Problem:
+    """What an error of the engine means in HTTP."""
+    match error:
+        case NotFound():
+            return Problem(404, str(error))
+        case InvalidRequest():
+            return Problem(422, str(error))
+        case KeyConflict():
+            return Problem(409, str(error))
+        case Overloaded():
+            return Problem(429, str(error), retry_after(error.retry_after))
+        case Stopped():
+            return Problem(503, str(error), retry_after(5))
+        case StoreFull():
+            note("store full", level=40, request_id=identifier, reason=str(error))
+            return Problem(507, "the store is full, nothing of this was kept; reading goes on", retry_after(30))
+        case StoreError():
+            note("store failed", level=40, exception=error, request_id=identifier)
+            return Problem(503, "the store cannot be written right now, nothing of this was kept", retry_after(30))
+    note("unexpected error", level=40, exception=error, request_id=identifier)
+    return Problem(500, "something went wrong here; the log has more under this request id")
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with what no route says itself: the shape of an event, and who needs a key."""
+    if app.openapi_schema is None:
+        document = FastAPI.openapi(app)
+        document["components"]["schemas"]["Event"] = Event.model_json_schema()
+        key = {"type": "http", "scheme": "bearer", "description": "needed if the service was started with --keys"}
+        document["components"]["securitySchemes"] = {"key": key}
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                if not is_public(path):
+                    operation["security"] = [{"key": []}]
+                for status in NEVER_OF_GET if method == "get" else ():
+                    del operation["responses"][status]
+        app.openapi_schema = document
+    return app.openapi_schema

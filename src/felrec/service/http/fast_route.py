@@ -1,0 +1,78 @@
+"""Routes for what is asked hundreds of times a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from inspect import signature
+from typing import Any, get_type_hints
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import ConfigDict, ValidationError, create_model
+
+from felrec.service.http.problems import Problem
+
+
+def check_names(given: Iterable[str], known: frozenset[str]) -> None:
+    """Refuse parameters that do not exist: a filter that is misspelt must not be passed over."""
+    for name in given:
+        if name not in known:
+            there = f"this route takes {', '.join(sorted(known))}" if known else "this route takes none"
+            raise Problem(422, f"no parameter {name[:100]!r}; {there}")
+
+
+class Checked(APIRoute):
+    """A route as ever, which refuses unknown parameters."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The usual one, behind that check."""
+        usual, known = super().get_route_handler(), frozenset(field.alias for field in self.dependant.query_params)
+
+        async def handle(request: Request) -> Response:
+            check_names(request.query_params, known)
+            return await usual(request)
+
+        return handle
+
+
+class FastRoute(APIRoute):
+    """Reads path, query and headers in one pass: FastAPI's own way takes longer than all the rest of a request.
+
+    Parameters are declared and described as ever. The endpoint is async, takes the request first, and answers with a
+    Response; it reads the body itself, and there are no dependencies.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The endpoint, behind one check of its parameters."""
+        endpoint, declared = self.endpoint, self.dependant
+        hints = get_type_hints(endpoint, include_extras=True)
+        parameters = {
+            name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+            for name, parameter in signature(endpoint).parameters.items()
+            if name != "request"
+        }
+        asked, headed = declared.query_params, declared.header_params
+        outside = {field.name: field.alias for field in (*declared.path_params, *asked, *headed)}
+        named = ConfigDict(alias_generator=outside.__getitem__)
+        model: Any = create_model("Parameters", __config__=named, **parameters)  # type: ignore[call-overload]
+        several = [field.alias for field in asked if "list[" in str(hints[field.name])]
+        single = [field.alias for field in asked if field.alias not in several]
+        of_headers = [field.alias for field in headed]
+
+        known = frozenset((*single, *several))
+
+        async def handle(request: Request) -> Response:
+            query, headers, given = request.query_params, request.headers, dict(request.path_params)
+            check_names(query, known)
+            given |= {name: query[name] for name in single if name in query}
+            given |= {name: query.getlist(name) for name in several if name in query}
+            given |= {name: headers[name] for name in of_headers if name in headers}
+            try:
+                checked = model(**given)
+            except ValidationError as error:
+                raise RequestValidationError(error.errors()) from None
+            answer: Response = await endpoint(request, **vars(checked))
+            return answer
+
+        return handle

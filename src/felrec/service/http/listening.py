@@ -1,0 +1,47 @@
+"""Where a service may listen. Light: it is asked before anything that takes long to load."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from felrec.errors import ConfigError
+from felrec.service.http.keys import KeyFile
+
+
+def check_access(host: str, keys: KeyFile | None) -> None:
+    """Refuse to listen to other machines without keys."""
+    if keys is not None and not keys.entries():
+        make = f"felrec keys add --keys {keys.path} --scope read --scope write"
+        raise ConfigError(f"{keys.path} has no key yet; make one with {make}")
+    if keys is None and not is_local(host):
+        raise ConfigError(
+            f"--host {host} can be reached from other machines, so it needs API keys: make one with felrec keys add"
+            " --scope read --scope write, then start with --keys FILE"
+        )
+
+
+def is_local(host: str) -> bool:
+    """Whether an address is that of this machine alone.
+
+    >>> is_local("127.0.0.1"), is_local("0.0.0.0")
+    (True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket of that address, or one line that says why not."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen at {host}:{port} ({error.strerror}); choose another --port or --host"
+        ) from None
+    return listener

@@ -1,0 +1,162 @@
+"""The map: users and items placed in the plane by t-SNE, in the background, the first time somebody looks.
+
+Users and items are placed apart, as in the paper's figure of embeddings. Places stay until the store has grown by a
+quarter; the match that colours them is always of now.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.errors import FelrecError, InvalidRequest, how_to_install
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import Side
+from felrec.service.http.logs import note
+
+POINTS = 1_000  # of each side, those with most events
+FEWEST = 8  # fewer have no shape
+GROWTH = 1.25  # of the events, until the map is made anew
+WORKING = "The map is being made: t-SNE of {users:,} users and {items:,} items, {seconds:.0f} s so far."
+NEEDS = f"The map needs openTSNE: {how_to_install('plots')}; then start the service again."
+
+
+class Point(NamedTuple):
+    """A user or an item on the map."""
+
+    id: str
+    title: str | None
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Map:
+    """Where users and items lie. `version` tells one map from the next."""
+
+    version: int
+    events: int  # when it was made
+    users: tuple[Point, ...]
+    items: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Why there is no map (yet)."""
+
+    message: str
+    working: bool  # whether it is worth asking again
+
+
+class Cartographer:
+    """Makes the map of an engine in a thread, once it is asked for. May be called from any thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._began = 0.0
+        self._map: Map | None = None
+        self._failure: str | None = None
+
+    def latest(self) -> Map | Waiting:
+        """The newest map, or why there is none. Starts making one if there is none, or if it is outgrown."""
+        health = self.engine.health()
+        with self._lock:
+            outgrown = self._map is None or health.events > GROWTH * self._map.events
+            working = self._thread is not None and self._thread.is_alive()
+            if outgrown and not working and self._failure is None:
+                working = self._start()
+            if self._map is not None:
+                return self._as_of_now(self._map)
+            if self._failure is not None:
+                failure, self._failure = self._failure, None  # the next look tries again
+                return Waiting(failure, working=False)
+        users, items = (min(POINTS, number) for number in (health.users, health.items))
+        return Waiting(WORKING.format(users=users, items=items, seconds=time.monotonic() - self._began), working)
+
+    def _as_of_now(self, made: Map) -> Map:
+        """A map shows nobody and nothing that is not in the store any more, and items as they are called now."""
+        users, items = self._still_there("user", made.users), self._still_there("item", made.items)
+        if len(users) < len(made.users) or len(items) < len(made.items):
+            self._map = made = replace(made, version=_version(), users=users, items=items)
+        return replace(made, items=tuple(point._replace(title=self._title(point.id)) for point in made.items))
+
+    def _still_there(self, side: Side, points: tuple[Point, ...]) -> tuple[Point, ...]:
+        kept = set(self.engine.known(side, [point.id for point in points]))
+        return tuple(point for point in points if point.id in kept)
+
+    def match(self, *, user: str | None = None, item: str | None = None) -> tuple[int, list[float], list[float]]:
+        """The map's version, and the match of each of its users and of its items to one user or one item, now."""
+        made = self._map
+        if made is None:
+            return 0, [], []
+        users = self.engine.match("user", [point.id for point in made.users], user=user, item=item)
+        items = self.engine.match("item", [point.id for point in made.items], user=user, item=item)
+        return made.version, users, items
+
+    def _start(self) -> bool:
+        if find_spec("openTSNE") is None:
+            self._failure = NEEDS
+            return False
+        self._began = time.monotonic()
+        self._thread = threading.Thread(target=self._make, name="map", daemon=True)
+        self._thread.start()
+        return True
+
+    def _make(self) -> None:
+        """Runs in the thread: whatever goes wrong is told to whoever asks next."""
+        try:
+            events = self.engine.health().events
+            users, items = self._place("user"), self._place("item")
+            self._map = Map(_version(), events, users, items)
+            note("map made", users=len(users), items=len(items), seconds=round(time.monotonic() - self._began, 1))
+        except FelrecError as error:
+            self._failure = f"There is no map: {error}"
+        except Exception as error:
+            note("map failed", level=40, exception=error)
+            self._failure = "The map could not be made; the log of the service says why."
+
+    def _place(self, side: Side) -> tuple[Point, ...]:
+        vectors = self.engine.vectors(side, POINTS)
+        places = embed(vectors.values)
+        return tuple(map(Point, vectors.ids, repeat(None), *places.T.astype(float).tolist()))
+
+    def _title(self, identifier: str) -> str | None:
+        """That of now, which may have been put after the map was made."""
+        try:
+            return self.engine.item(identifier).title
+        except FelrecError:  # deleted in the meantime
+            return None
+
+
+def _version() -> int:
+    """Random, so that a page that outlived a restart does not take another map for its own."""
+    return 1 + secrets.randbits(48)
+
+
+def embed(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Places (n, 2) of vectors (n, D), near ones together; on one core, so that the service keeps the others."""
+    from openTSNE import TSNE
+
+    if len(vectors) < FEWEST:
+        raise InvalidRequest(f"{len(vectors)} users or items are too few; it takes {FEWEST} of each")
+    tsne = TSNE(
+        perplexity=min(30.0, (len(vectors) - 1) / 3),
+        metric="cosine",
+        neighbors="exact",
+        negative_gradient_method="bh",
+        early_exaggeration_iter=150,
+        n_iter=350,
+        n_jobs=1,
+        random_state=0,
+    )
+    return np.asarray(tsne.fit(np.asarray(vectors, dtype=np.float64)))

@@ -1,0 +1,126 @@
+"""What Prometheus sees of the service at /metrics, and the recent rates and latencies that the page shows."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter, Histogram, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from felrec.service.engine.types import Health
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
+RECENT = 1000  # requests of a route whose latencies are kept
+WINDOW = 10.0  # seconds over which the rate of events is taken
+
+
+class Metrics:
+    """Counters of one service, in a registry of its own so that several can live in a process."""
+
+    def __init__(self, health: Callable[[], Health]) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Histogram(
+            "felrec_request_seconds",
+            "Time to answer a request.",
+            ("method", "route", "status"),
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self.events = Counter("felrec_events", "Events acknowledged, repeated posts too.", registry=self.registry)
+        self.late = Counter("felrec_late_events", "Of those, older than the newest.", registry=self.registry)
+        self.rejected = Counter("felrec_rejected_rows", "Rows of posts that were refused.", registry=self.registry)
+        self.refused = Counter(
+            "felrec_refused_requests", "Requests answered with 429, 503 or 507.", ("status",), registry=self.registry
+        )
+        self.registry.register(_State(health))
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self._latencies: dict[str, deque[float]] = {}
+        self._arrivals: deque[tuple[float, int]] = deque()
+
+    def finished(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        named = method if method in METHODS else "other"  # a label must not take any value that somebody sends
+        self.requests.labels(named, route, str(status)).observe(seconds)
+        if status in (429, 503, 507):
+            self.refused.labels(str(status)).inc()
+        elif status < 400 and (named := _last_word(route)):
+            self._latencies.setdefault(named, deque(maxlen=RECENT)).append(seconds)
+
+    def took(self, accepted: int, late: int, rejected: int) -> None:
+        """Count the rows of a post."""
+        self.events.inc(accepted)
+        self.late.inc(late)
+        self.rejected.inc(rejected)
+        now = time.monotonic()
+        self._arrivals.append((now, accepted))
+        while self._arrivals[0][0] < now - WINDOW:
+            self._arrivals.popleft()
+
+    def events_per_second(self) -> float:
+        """The rate over the last seconds. May be asked from any thread."""
+        oldest = time.monotonic() - WINDOW
+        return sum(events for at, events in list(self._arrivals) if at >= oldest) / WINDOW
+
+    def latencies(self) -> dict[str, dict[str, float]]:
+        """Median and 99th percentile of the last requests by the end of their route, in milliseconds."""
+        return {
+            route: {"p50": float(np.percentile(taken, 50)) * 1e3, "p99": float(np.percentile(taken, 99)) * 1e3}
+            for route, taken in ((route, list(taken)) for route, taken in list(self._latencies.items()))
+        }
+
+    def exposition(self) -> bytes:
+        """The text that Prometheus reads."""
+        return generate_latest(self.registry)
+
+
+def _last_word(route: str) -> str:
+    """What a route of the interface is about; nothing for the page and its files.
+
+    >>> _last_word("/v1/items/{id}/similar"), _last_word("/v1/users/{id}"), _last_word("/"), _last_word("none")
+    ('similar', 'users', '', '')
+    """
+    words = [word for word in route.split("/")[1:] if word and not word.startswith("{")]
+    return words[-1] if words else ""
+
+
+class _State(Collector):
+    """Gauges that are read from the engine when they are asked for."""
+
+    def __init__(self, health: Callable[[], Health]) -> None:
+        self.health = health
+
+    def describe(self) -> list[Metric]:
+        """Nothing beforehand: registering must not ask the engine."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One gauge for each number of the engine's health."""
+        health = self.health()
+        for name, text, value in (
+            ("ready", "1 if the service takes requests.", health.ready),
+            ("durable", "0 if the last write did not reach the disk.", health.durable),
+            ("queue_depth", "Events that wait to be made durable.", health.queue),
+            ("queue_limit", "Events that may wait before posts are answered with 429.", health.queue_limit),
+            ("items", "Items of the catalogue.", health.items),
+            ("users", "Known users.", health.users),
+            ("cold_items", "Items with fewer than five events.", health.cold_items),
+            ("store_events", "Events in the store.", health.events),
+            ("store_bytes", "Size of the store.", health.store_bytes),
+            ("last_commit_seconds", "Duration of the last commit.", health.commit_milliseconds / 1e3),
+            (
+                "last_batch_seconds",
+                "From taking the last micro-batch until it was visible.",
+                health.applied_milliseconds / 1e3,
+            ),
+        ):
+            yield GaugeMetricFamily(f"felrec_{name}", text, float(value))
+        yield CounterMetricFamily("felrec_commits", "Transactions since the start.", float(health.commits))

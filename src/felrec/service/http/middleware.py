@@ -1,0 +1,203 @@
+"""What every request passes before a route sees it, as plain ASGI: ids, headers, limits, the last line of defence.
+
+From the outside in: `Envelope` (request id, security headers, log line, metrics, no traceback leaves), `Hosts` (against
+DNS rebinding), `Admission` (bounded number of requests and bytes in flight), `EncodedPaths` (ids may hold a slash).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from felrec.service.http.listening import is_local
+from felrec.service.http.logs import note
+from felrec.service.http.problems import Problem
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+PORT = re.compile(r":\d*$")
+UNLIMITED = ("/healthz", "/readyz", "/metrics")  # a busy service must still say that it is alive
+PAGE_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+DATA_POLICY = b"default-src 'none'; frame-ancestors 'none'"
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+PAGE_HEADERS = (*SECURITY_HEADERS, (b"content-security-policy", PAGE_POLICY))
+DATA_HEADERS = (*SECURITY_HEADERS, (b"content-security-policy", DATA_POLICY))
+
+Finished = Callable[[Scope, int, float], None]
+"""Told of each finished request: its scope, the status, and the seconds it took."""
+
+
+def request_id(scope: Scope) -> str:
+    """The id under which a request is logged and answered."""
+    return str(scope["state"]["request_id"])
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """The first header of a name in lower case, empty if there is none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return ""
+
+
+class HeadAsGet:
+    """Answers HEAD as GET; the server leaves the body out."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self.app({**scope, "method": "GET"} if scope.get("method") == "HEAD" else scope, receive, send)
+
+
+class Envelope:
+    """Gives each request an id, each answer its headers, each failure a shape, and tells who wants to know."""
+
+    def __init__(self, app: ASGIApp, finished: Finished) -> None:
+        self.app, self.finished = app, finished
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = header(scope, b"x-request-id")
+        identifier = given if REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
+        scope.setdefault("state", {})["request_id"] = identifier
+        began, status = time.perf_counter(), 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(message["headers"], identifier)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Problem as problem:
+            if status == 0:
+                await problem.response(identifier)(scope, receive, send_with_headers)
+        except Exception as error:
+            note("unexpected error", level=40, exception=error, request_id=identifier)
+            if status == 0:
+                internal = Problem(500, "something went wrong here; the log has more under this request id")
+                await internal.response(identifier)(scope, receive, send_with_headers)
+        finally:
+            self.finished(scope, status or 499, time.perf_counter() - began)
+
+
+def _add_headers(headers: list[tuple[bytes, bytes]], identifier: str) -> None:
+    """Those of every answer; no route sets any of them but the one about caches."""
+    there = dict(headers)
+    page = not there.get(b"content-type", b"").startswith(b"application/json")
+    headers += PAGE_HEADERS if page else DATA_HEADERS
+    headers.append((b"x-request-id", identifier.encode()))
+    if b"cache-control" not in there:
+        headers.append((b"cache-control", b"no-cache" if page else b"no-store"))
+
+
+class Hosts:
+    """Refuses names that are not this machine's: no web page can reach a loopback service by a name of its own."""
+
+    LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+    def __init__(self, app: ASGIApp, allowed: frozenset[str] | None) -> None:
+        self.app, self.allowed = app, allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http" and self.allowed is not None:
+            name = PORT.sub("", header(scope, b"host").lower())
+            if name not in self.allowed and not is_local(name):
+                raise Problem(421, "this service answers to localhost alone; behind a proxy start it with --keys")
+        await self.app(scope, receive, send)
+
+
+@dataclass
+class Admission:
+    """Bounds what is in flight: more requests get 429, a longer body 413, more bytes in all 429."""
+
+    app: ASGIApp
+    max_requests: int
+    max_body: int
+    max_bytes: int  # of all bodies in flight
+    requests: int = 0
+    bytes: int = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["path"] in UNLIMITED:
+            await self.app(scope, receive, send)
+            return
+        self._check_length(header(scope, b"content-length"))
+        if self.requests >= self.max_requests:
+            raise busy("too many requests at once")
+        self.requests += 1
+        taken, whole = 0, False
+
+        async def counted() -> Message:
+            nonlocal taken, whole
+            message = await receive()
+            if message["type"] == "http.disconnect" and not whole:
+                raise Problem(499, "the connection was closed before the request was whole")  # for the log alone
+            whole = not message.get("more_body", False)
+            size = len(message.get("body", b""))
+            taken += size
+            self.bytes += size
+            if taken > self.max_body:
+                raise self._too_long()
+            if self.bytes > self.max_bytes:
+                raise busy("too many bytes in flight")
+            return message
+
+        try:
+            await self.app(scope, counted, send)
+        finally:
+            self.requests -= 1
+            self.bytes -= taken
+
+    def _check_length(self, length: str) -> None:
+        if length.isdecimal() and int(length) > self.max_body:
+            raise self._too_long()
+
+    def _too_long(self) -> Problem:
+        return Problem(413, f"the body is over {self.max_body:,} bytes; send fewer rows at a time")
+
+
+def busy(reason: str, seconds: float = 1.0) -> Problem:
+    """429 with when to come back."""
+    return Problem(429, f"{reason}; try again after the seconds of Retry-After", retry_after(seconds))
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """Whole seconds, at least one, as HTTP wants them."""
+    return {"retry-after": str(max(1, round(seconds)))}
+
+
+class EncodedPaths:
+    """Routes by the path as it was sent, still percent-encoded, so that an id may hold a slash (`%2F`)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer one request."""
+        if scope["type"] == "http" and scope.get("raw_path"):
+            scope["path"] = quote(scope["raw_path"].partition(b"?")[0], safe="/%:@!$&'()*+,;=~")
+        return self.app(scope, receive, send)

@@ -1,0 +1,118 @@
+"""Run the application until it is told to stop, then let nothing fall: not ready, finish, drain, close, exit 0."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from felrec import runs
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.limits import Limits
+from felrec.service.http.access import Service
+from felrec.service.http.app import create_app
+from felrec.service.http.keys import KeyFile
+from felrec.service.http.logs import note
+from felrec.service.http.middleware import Hosts
+from felrec.store.sqlite import SqliteStore
+
+LINGER = 1.0  # seconds for which it still answers, as not ready, so that a balancer can turn away
+LIMITS = Limits(queue_seconds=3.0)  # sooner a 429 than an answer that nobody waits for any more
+PATIENCE = 30  # seconds that requests in flight get to finish
+SWITCH = 0.001  # seconds a thread keeps the interpreter while others want it; the default of 5 ms shows in latencies
+
+Announce = Callable[[str], object]
+
+
+def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
+    """Serve a run from a store, which begins with the state of the run if it is new, until SIGTERM or SIGINT."""
+    began = time.monotonic()
+    model = runs.load(run)  # first: without a model no file must be made
+    opened = SqliteStore(store)
+    lacks_the_newest = opened.is_empty and bool(model.fingerprint)
+    engine = Engine.open(opened, model, limits=LIMITS)
+    health = engine.health()
+    if lacks_the_newest:
+        note("the store begins after the validation part of the run's log; felrec import LOG brings in the rest")
+    note(
+        "loaded",
+        model=health.model,
+        events=health.events,
+        users=health.users,
+        items=health.items,
+        store=str(store),
+        seconds=round(time.monotonic() - began, 2),
+    )
+    serve(engine, listener, keys, announce)
+
+
+def serve(engine: Engine, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
+    """Serve an engine until SIGTERM or SIGINT, then close it. `announce` is told the address once it answers."""
+    sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()  # what was loaded stays: looking through it again and again would hold everything up
+    app = create_app(engine, keys=keys, hosts=None if keys else Hosts.LOCAL)
+    GracefulServer(configured(app), app.state.service, announce).run(sockets=[listener])
+
+
+def configured(app: FastAPI) -> uvicorn.Config:
+    """How uvicorn runs the application: quiet (we log ourselves), and patient with requests in flight."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        lifespan="on",
+        timeout_graceful_shutdown=PATIENCE,
+    )
+
+
+class GracefulServer(uvicorn.Server):
+    """Reports not ready for a moment before it stops listening. A second signal stops it at once."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, announce: Announce) -> None:
+        super().__init__(config)
+        self.service, self.announce = service, announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take requests, and say so."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            host, port = listener.getsockname()[:2]
+            self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop."""
+        if self.service.stopping:
+            self.should_exit = True
+            self.force_exit = sig == signal.SIGINT
+            return
+        self.service.stopping = True
+        note("stopping", signal=signal.Signals(sig).name)
+        asyncio.get_running_loop().call_later(LINGER, self._stop_listening)
+
+    def _stop_listening(self) -> None:
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn does it, but a signal that was obeyed is not raised again: the exit code is 0."""
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

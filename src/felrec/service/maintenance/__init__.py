@@ -1,0 +1,1 @@
+"""Work on whole stores: import, export, replay."""

@@ -1,0 +1,28 @@
+"""The events of a store as a log again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from felrec.data.log import InteractionLog
+from felrec.service.maintenance.replaying import named_blocks
+from felrec.store.protocol import Contents
+
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
+    ".parquet": pl.DataFrame.write_parquet,
+    ".csv": pl.DataFrame.write_csv,
+}
+
+
+def events_of(contents: Contents, log: InteractionLog | None = None) -> pl.DataFrame:
+    """User, item and time of every event, in the order they came; those of the base first, if its log is given."""
+    users, items, times = list[str](), list[str](), list[float]()
+    for block in named_blocks(contents, log):  # most have one event, so no table for each
+        users += block.users
+        items += block.items
+        times += block.times
+    schema = {"user": pl.String, "item": pl.String, "timestamp": pl.Float64}
+    return pl.DataFrame({"user": users, "item": items, "timestamp": times}, schema=schema)

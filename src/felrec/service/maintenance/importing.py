@@ -1,0 +1,115 @@
+"""Bringing a whole log into a store, resumably."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from felrec.data.log import InteractionLog
+from felrec.data.vocabulary import Vocabulary
+from felrec.errors import DataError
+from felrec.service.engine.checks import read_id
+from felrec.service.engine.committer import Progress
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import NewEvent, Receipt
+
+Late = Literal["refuse", "take", "skip"]
+_NOTE = "import:"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of a log."""
+
+    events: int  # taken in now
+    before: int  # that the store had already
+    late: int  # of those taken in: older than what the store knew
+    skipped: int = 0
+
+
+def note_of(fingerprint: str) -> str:
+    """Under which name a store keeps how much of a log it has."""
+    return f"{_NOTE}{fingerprint}"
+
+
+def taken_before(engine: Engine, log: InteractionLog) -> int:
+    """How many events of a log the store has: from earlier imports, or because it began with the state after them.
+
+    A log that has grown since is recognised if the events it had then are its first ones.
+    """
+    return max((taken for known, length, taken in _known(engine) if _begins(log, known, length)), default=0)
+
+
+def _known(engine: Engine) -> Iterator[tuple[str, int, int]]:
+    """Logs that the store has something of: fingerprint, length as far as it can be told, and how many it has."""
+    fingerprint, *cuts = engine.base.split(":")
+    if len(cuts) == 2:
+        train, validation = map(int, cuts)
+        yield fingerprint, 2 * validation - train, validation  # the test part is as long as the validation part
+    for name, taken in engine.notes.items():
+        if name.startswith(_NOTE):
+            yield name.removeprefix(_NOTE), int(taken), int(taken)
+
+
+def _begins(log: InteractionLog, fingerprint: str, length: int) -> bool:
+    return log.fingerprint == fingerprint or (length < len(log) and log.part(0, length).fingerprint == fingerprint)
+
+
+def import_log(
+    engine: Engine, log: InteractionLog, progress: Progress | None = None, *, late: Late = "refuse"
+) -> Imported:
+    """Submit what the store lacks of a log. How far it came is written with the events, so it can be called again.
+
+    What is older than the newest event of the store was perhaps there under another name: DataError says how much it
+    is, unless `late` says to take it in as of now, or to skip it.
+    """
+    if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
+        raise DataError("the log's newest event lies in the future; check --time-unit and the column of times")
+    before, clock = taken_before(engine, log), engine.health().clock
+    start = max(before, int(np.searchsorted(log.times, clock, side="right"))) if late == "skip" else before
+    if late == "refuse" and (old := int((log.times[start:] < clock).sum())):
+        raise DataError(
+            f"{old:,} of the {len(log) - start:,} events to take in are older than the newest of the store; if it has"
+            " them, add --late skip (only what is newer), else --late take (they count as of now)"
+        )
+    came_late, running = 0, None
+    for events, end in _chunks(log, start, engine.limits.submission):  # one is prepared while another is taken in
+        came_late += _finish(running, progress)  # before the next: what is noted of it must not hide a failure
+        running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
+    came_late += _finish(running, progress)
+    return Imported(len(log) - start, before, came_late, start - before)
+
+
+def _finish(running: tuple[int, Future[Receipt]] | None, progress: Progress | None) -> int:
+    """Wait for a chunk; how many of its events came late."""
+    if running is None:
+        return 0
+    events, future = running
+    late = future.result().late
+    if progress:
+        progress(events)
+    return late
+
+
+def _chunks(log: InteractionLog, start: int, size: int) -> Iterator[tuple[list[NewEvent], int]]:
+    """Events with their ids as strings, and where in the log they end."""
+    users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
+    for begin in range(start, len(log), size):
+        part = log[begin : begin + size]
+        rows = zip(part.users.tolist(), part.items.tolist(), part.times.tolist(), strict=True)
+        yield [NewEvent(users[user], items[item], moment) for user, item, moment in rows], begin + len(part)
+
+
+def id_strings(ids: Vocabulary, name: str) -> list[str]:
+    """All ids as the service spells them, checked as the service does."""
+    texts: list[str] = ids.series.cast(pl.String).to_list()
+    try:
+        return [read_id(text, name) for text in texts]
+    except ValueError as error:
+        raise DataError(f"an id cannot be served: {error}; change it in the log") from None

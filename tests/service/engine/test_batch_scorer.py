@@ -1,0 +1,138 @@
+"""Questions that wait at the same time are answered together, and each gets its own answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from felrec.data.events import Rows
+from felrec.errors import Stopped
+from felrec.recommender import Queries
+from felrec.service.engine import ranking
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import Question, Recommendations
+from stores import fitted, made_up, open_engine, post
+
+USERS = [f"user {n}" for n in range(20)]
+NONSENSE = Question("user 1", candidates=[["no name"]])  # type: ignore[list-item]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = open_engine(tmp_path / "store")
+    post(engine, made_up(400))
+    yield engine
+    engine.close()
+
+
+def asked_together(engine: Engine, questions: list[Question]) -> list[Future[Recommendations]]:
+    """Ask while nobody may read, so that all questions wait."""
+    with engine._state.lock.write():
+        return [engine.ask(question) for question in questions]
+
+
+def same(one: Recommendations, other: Recommendations) -> bool:
+    """As a product of many vectors may round otherwise than one of a single vector, scores are only near."""
+    near = [item.score for item in one.items] == pytest.approx([item.score for item in other.items], abs=1e-5)
+    return near and (one.known, one.ignored) == (other.known, other.ignored)
+
+
+def test_each_gets_its_own_answer_and_few_passes_are_made(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = [Question(user, (), k) for k, user in enumerate([*USERS, "a stranger"], 1)]
+    questions += [Question(user, (), 8, exclude_seen=True) for user in USERS]
+    questions += [Question(None, ["item 1", "unheard of"], 5), Question("user 2", candidates=["item 1", "item 2"])]
+    alone = [engine.ask(question).result() for question in questions]
+
+    passes, model = list[int](), engine._state.recommender
+    score = model.score
+
+    def counted(queries: Queries, candidates: Rows) -> Any:
+        passes.append(len(queries))
+        return score(queries, candidates)
+
+    monkeypatch.setattr(model, "score", counted)
+    together = [future.result() for future in asked_together(engine, questions)]
+    assert all(map(same, together, alone))
+    assert sum(passes) == len(questions)
+    assert len(passes) < len(questions) / 2
+
+
+def test_an_answer_is_for_who_asked(engine: Engine) -> None:
+    for user, future in zip(USERS, asked_together(engine, [Question(u, (), 1_000) for u in USERS]), strict=True):
+        best, mine = future.result().items[0], engine.recommend(user, 1_000).items[0]
+        assert best.id == mine.id
+
+
+def test_what_one_runs_into_is_not_the_trouble_of_the_others(engine: Engine) -> None:
+    good = [Question(user) for user in USERS]
+    futures = asked_together(engine, [*good[:10], NONSENSE, *good[10:]])
+    with pytest.raises(TypeError):
+        futures.pop(10).result()
+    assert all(same(future.result(), engine.recommend(user)) for user, future in zip(USERS, futures, strict=True))
+
+
+def test_who_hangs_up_saves_the_work(engine: Engine) -> None:
+    with engine._state.lock.write():
+        futures = [engine.ask(Question(user)) for user in [*USERS, *USERS]]
+        cancelled = [future for future in futures if future.cancel()]
+    assert cancelled  # those that no thread had taken yet
+    assert all(future.cancelled() or future.result().items for future in futures)
+    assert engine.recommend("user 1").items
+
+
+def test_closing_answers_what_waits_and_refuses_the_rest(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "store")
+    post(engine, made_up(100))
+    futures = [engine.ask(Question(user)) for user in USERS]
+    engine.close()
+    assert all(future.result(timeout=0).items for future in futures)
+    with pytest.raises(Stopped):
+        engine.ask(Question("user 1"))
+
+
+def test_a_post_on_its_way_cannot_be_taken_back(engine: Engine) -> None:
+    with engine._state.lock.write():
+        future = engine.submit(made_up(1, start=2e9))
+        assert not future.cancel()
+    assert future.result().events == 401
+
+
+@pytest.mark.parametrize("ask", ["audience", "similar_items", "neighbours"])
+def test_a_long_read_lets_the_writer_in(engine: Engine, monkeypatch: pytest.MonkeyPatch, ask: str) -> None:
+    monkeypatch.setattr(ranking, "_PIECE", 4)
+    lock, order, writer = engine._state.lock, list[str](), threading.Thread()
+    read = ranking.vectors_of
+
+    def write() -> None:
+        with lock.write():
+            order.append("written")
+
+    def noted(*arguments: Any) -> Any:
+        nonlocal writer
+        order.append("read")
+        if len(order) == 1:  # the first piece: the lock is held, and a writer comes
+            writer = threading.Thread(target=write)
+            writer.start()
+            while not lock._waiting:
+                pass
+        return read(*arguments)
+
+    monkeypatch.setattr(ranking, "vectors_of", noted)
+    name = "user 1" if ask == "neighbours" else "item 9"
+    assert getattr(engine, ask)(name, 3)
+    writer.join()
+    assert order.index("written") < len(order) - 1
+
+
+def test_ranks_let_the_writer_in(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "store", fitted())
+    post(engine, made_up(400))
+    ranks = engine.item_ranks("item 1", [*USERS, *USERS, "a stranger"])
+    assert [rank.user for rank in ranks.users] == [*USERS, *USERS, "a stranger"]
+    assert ranks.users[3].rank == engine.item_ranks("item 1", ["user 3"]).users[0].rank
+    engine.close()

@@ -1,0 +1,155 @@
+"""Health, readiness, metrics, and that the dashboard and the alerts ask for metrics that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from felrec.service.http.schemas import Stats
+from http_service.running import Opened
+
+DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
+
+
+def metrics(service: Opened) -> dict[str, float]:
+    """Every sample by name, summed over its labels."""
+    totals: dict[str, float] = {}
+    for family in text_string_to_metric_families(service.get("/metrics").text):
+        for sample in family.samples:
+            totals[sample.name] = totals.get(sample.name, 0.0) + sample.value
+    return totals
+
+
+@pytest.fixture
+def used(service: Opened) -> Opened:
+    """A service that has had requests of several kinds."""
+    service.post("/v1/interactions", json=[{"user": "ada", "item": "a"}, {"user": ""}])
+    service.post("/v1/interactions", json={"user": "ada", "item": "b", "timestamp": 1})
+    service.get("/v1/users/ada/recommendations")
+    return service
+
+
+def test_alive_and_ready(service: Opened) -> None:
+    assert service.get("/healthz").json() == {"status": "alive"}
+    assert service.get("/readyz").json() == {"status": "ready"}
+
+
+def test_metrics_count(used: Opened) -> None:
+    before = metrics(used)
+    used.post("/v1/interactions", json=[{"user": "ada", "item": "c"}, {"user": "ada", "item": ""}, 7])
+    after = metrics(used)
+    grown = {name: after[name] - before[name] for name in ("felrec_events_total", "felrec_rejected_rows_total")}
+    assert grown == {"felrec_events_total": 1, "felrec_rejected_rows_total": 2}
+    assert after["felrec_items"] == before["felrec_items"] + 1
+    assert after["felrec_cold_items"] >= 3
+    assert after["felrec_queue_depth"] == 0
+    assert after["felrec_last_commit_seconds"] > 0
+    assert after["process_resident_memory_bytes"] > 2**20
+
+
+def test_routes_are_counted_by_template(used: Opened) -> None:
+    text = used.get("/metrics").text
+    assert 'felrec_request_seconds_count{method="GET",route="/v1/users/{id}/recommendations",status="200"}' in text
+    assert 'route="/v1/interactions"' in text
+    used.get("/some/where")
+    assert 'route="none",status="404"' in used.get("/metrics").text
+    assert "ada" not in text
+
+
+def test_latencies_are_named_by_what_was_asked(used: Opened) -> None:
+    for path in ("/", "/static/style.css", "/v1/users/ada", "/v1/users/ada/recommendations"):
+        assert used.get(path).status_code == 200
+    named = used.get("/v1/stats").json()["latencies"]
+    assert {"users", "recommendations"} <= named.keys()
+    assert not {"", "none", "{id}", "style.css"} & named.keys()
+
+
+def test_what_somebody_sends_is_no_label(service: Opened) -> None:
+    assert service.request("PROPFIND", "/v1/stats").status_code == 405
+    text = service.get("/metrics").text
+    assert 'method="other"' in text
+    assert "PROPFIND" not in text
+
+
+def test_a_service_that_stops_is_not_ready(service: Opened) -> None:
+    state = service.app.state.service
+    assert metrics(service)["felrec_ready"] == 1
+    state.stopping = True
+    try:
+        assert metrics(service)["felrec_ready"] == 0
+        assert not service.get("/v1/stats").json()["ready"]
+        assert service.get("/readyz").status_code == 503
+    finally:
+        state.stopping = False
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/interactions"), ("PUT", "/v1/items/a")])
+def test_who_hangs_up_is_no_error_of_ours(service: Opened, method: str, path: str) -> None:
+    counted = f'method="{method}",route="{{route}}",status="499"'.replace("{route}", path.replace("/a", "/{id}"))
+    with socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2]))) as connection:
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        time.sleep(0.1)  # the request is being read
+    until = time.monotonic() + 10
+    while counted not in service.get("/metrics").text:
+        assert time.monotonic() < until, service.get("/metrics").text
+        time.sleep(0.02)
+
+
+def test_stats_for_people(used: Opened) -> None:
+    stats = Stats.model_validate(used.get("/v1/stats").json())
+    assert stats.ready
+    assert stats.durable
+    assert stats.model == "felrec-q"
+    assert stats.latencies["recommendations"].p99 >= stats.latencies["recommendations"].p50 > 0
+    assert stats.events_per_second > 0
+    assert stats.memory_bytes > 2**20
+    assert stats.bias.requests >= 1
+
+
+def test_every_answer_of_the_interface_is_described(service: Opened) -> None:
+    paths = service.get("/openapi.json").json()["paths"]
+    answers = {
+        f"{method} {path}": operation["responses"]["200"]["content"]["application/json"]["schema"]
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if path.startswith("/v1/") and "200" in operation["responses"]
+    }
+    assert "get /v1/stats" in answers
+    assert [name for name, schema in answers.items() if "$ref" not in schema] == []
+
+
+def test_the_dashboard_asks_for_metrics_that_exist(used: Opened) -> None:
+    used.get("/metrics")
+    known = set(metrics(used)) | {"felrec_refused_requests_total"}  # has no sample before the first refusal
+    dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert len(queries) > 15
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    queries += re.findall(r"expr: (?:>-\s+)?(.*)", (DEPLOY / "alerts.yml").read_text())
+    for query in queries:
+        names = set(re.findall(r"\b(?:felrec|process)_\w+", query))
+        assert names <= known, query
+        assert names or "up{" in query
+
+
+def test_routes_that_the_dashboard_names_exist(service: Opened) -> None:
+    paths = service.get("/openapi.json").json()["paths"]
+    text = (DEPLOY / "grafana-dashboard.json").read_text() + (DEPLOY / "alerts.yml").read_text()
+    named = set(re.findall(r'route=\\?"([^"\\]+)', text))
+    assert named
+    assert named <= set(paths)
+
+
+def test_the_production_page_lists_every_metric(used: Opened) -> None:
+    page = (DEPLOY.parent / "docs" / "production.md").read_text()
+    listed = set(re.findall(r"`(felrec_\w+)`", page))
+    exported = {family.name for family in text_string_to_metric_families(used.get("/metrics").text)}
+    ours = {name for name in exported if name.startswith("felrec_")} | {"felrec_refused_requests"}
+    assert {name.removesuffix("_total") for name in listed} == {name.removesuffix("_created") for name in ours}
