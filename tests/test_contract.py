@@ -13,6 +13,7 @@ from felrec.data.events import Events
 from felrec.data.split import PARTITIONS, Sizes
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay, walk
+from felrec.model.signals.signal_set import SIGNALS
 from felrec.recommender import Queries, Recommender, Servable, Trainable
 from felrec.registry import MODELS
 
@@ -34,7 +35,7 @@ TINY: dict[str, dict[str, Any]] = {
         "own_items": 16,
         "near_items": 16,
         "next_items": 8,
-        "rates": True,  # this and more members are off unless asked for
+        "signals": list(SIGNALS),  # hit rates and more members are off unless asked for
         "members": 2,
     },
     "felrec-q": TINY_FELREC,

@@ -49,38 +49,6 @@ class FELRecSettings(Settings):
         return self
 
 
-class FELRecSSettings(Settings):
-    """Sizes and parts of FELRec-S."""
-
-    width: int = Field(64, ge=2, description="size d of every vector")
-    layers: int = Field(1, ge=1, description="Transformer blocks of the encoder")
-    heads: int = Field(4, ge=1, description="attention heads")
-    feed_forward: int = Field(128, ge=1, description="inner size of the feed-forward layers")
-    history_length: int = Field(32, ge=1, description="newest counterparts N that are encoded")
-    hidden: int = Field(32, ge=1, description="inner size of the networks that read counts")
-    members: int = Field(1, ge=1, description="copies of these networks, whose scores are averaged")
-    own_items: int = Field(128, ge=0, description="items of a user whose repetition is counted, 0 is off")
-    near_items: int = Field(128, ge=0, description="items that are kept as taken together with an item, 0 is off")
-    next_items: int = Field(64, ge=0, description="items that are kept as taken right after an item, 0 is off")
-    cosine: bool = Field(True, description="off: neither vectors nor encoder")
-    seeded: bool = Field(True, description="off: an unseen user or item is the zero vector, as in the paper")
-    gate: bool = Field(True, description="off: the cosine of an item with few events counts as much as any")
-    adaptive: bool = Field(
-        True, description="off: every horizon weighs the same, however well it foretold what is taken"
-    )
-    domain: bool = Field(True, description="off: the networks do not know what kind of log this is")
-    rates: bool = Field(
-        False, description="on: they also read how often evidence came true on this log; for pretraining"
-    )
-    item_loss: float = Field(0.1, ge=0, description="weight of the loss that finds the user of an item, 0 is off")
-
-    @model_validator(mode="after")
-    def _fits(self) -> FELRecSSettings:
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
-        return self
-
-
 class PopularitySettings(Settings):
     """Popularity has nothing to set."""
 

@@ -18,6 +18,7 @@ from felrec.data.seen import PAIR, PairRecords, SeenPairs
 from felrec.data.vocabulary import Ids, Vocabulary
 from felrec.errors import ConfigError, DataError
 from felrec.evaluation.protocols import replay
+from felrec.item_score_cache import ItemScoreCache
 from felrec.recommender import Queries, Recommender, Representing, Tensors
 
 Id = int | str
@@ -50,6 +51,9 @@ class FittedModel:
     clock: float = 0.0  # the time of the newest event
     pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR), repr=False)  # as `seen`, before any `observe`
 
+    def __post_init__(self) -> None:
+        self._scorer = ItemScoreCache(self.recommender)
+
     def recommend(
         self,
         user: Id,
@@ -66,7 +70,7 @@ class FittedModel:
             items = np.setdiff1d(items, self.seen.items(row))
         if len(items) == 0:
             return []
-        scores = self.recommender.score(Queries.now(np.array([row]), max(self.clock, time.time())), items)[0]
+        scores = self._scorer.score(Queries.now(np.array([row]), max(self.clock, time.time())), items)[0]
         return self._best(scores, items, self.item_ids, k)
 
     def observe(self, events: InteractionLog | Iterable[tuple[Id, Id, float]]) -> None:

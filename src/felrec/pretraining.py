@@ -13,6 +13,7 @@ from felrec.errors import ConfigError
 from felrec.evaluation.report import ExcludeSeen, evaluate, resolve_exclude_seen
 from felrec.fitted import FittedModel
 from felrec.model.felrec_s import FELRecS
+from felrec.model.signals.signal_set import SIGNALS
 from felrec.pretrained import check_name, load_weights, save_weights
 from felrec.recommender import Trainable
 from felrec.registry import model_kind
@@ -21,7 +22,11 @@ from felrec.training.multi_log import MultiLogLearner
 from felrec.training.trainer import Listener, Trainer
 
 MODEL = "felrec-s"
-_DEFAULTS: dict[str, Any] = {"rates": True, "members": 4}  # what helps on other logs than those it was trained on
+# What helps on other logs than those it was trained on
+_DEFAULTS: dict[str, Any] = {
+    "signals": list(SIGNALS),
+    "members": 4,
+}
 _VALIDATED = 5_000  # events of each log are enough to tell one epoch from the next
 
 

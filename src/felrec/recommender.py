@@ -209,6 +209,25 @@ class Servable(Recommender, Protocol):
         ...
 
 
+@runtime_checkable
+class ItemScoring(Servable, Protocol):
+    """A servable recommender whose score has a part that is the same for every query, so that it can be kept."""
+
+    version: int  # changes with every change of the state or the weights
+
+    def item_scores(self, candidates: Rows) -> Any:
+        """The part of the scores of candidates that is the same for every query."""
+        ...
+
+    def renew_item_scores(self, scores: Any, change: RowChange) -> bool:
+        """Bring item scores up to date, in place, with a change that was just applied; False: compute them again."""
+        ...
+
+    def score_with(self, queries: Queries, scores: Any) -> Tensor:
+        """What `score` returns for the candidates of these item scores."""
+        ...
+
+
 @dataclass(frozen=True)
 class ErasureContext:
     """What is left of the items that a user had, without that user."""

@@ -18,7 +18,6 @@ from felrec.config import (
     BPRMFSettings,
     DecayedPopularitySettings,
     FELRecSettings,
-    FELRecSSettings,
     GRU4RecBPTTSettings,
     GRU4RecSettings,
     ItemKNNSettings,
@@ -35,6 +34,7 @@ from felrec.config import (
 from felrec.data.split import PARTITIONS, Sizes
 from felrec.errors import ConfigError
 from felrec.model.felrec_s import FELRecS
+from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.paper.felrec import FELRec
 from felrec.recommender import Recommender
 

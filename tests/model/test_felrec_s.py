@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from felrec.config import FELRecSSettings
 from felrec.data.batches import TimeBatch
-from felrec.data.events import Events
+from felrec.data.events import Events, Rows
 from felrec.data.synthetic import synthetic_log
 from felrec.data.tables.histories import Pending
+from felrec.data.tables.trend_counts import TREND_HALF_LIVES
 from felrec.evaluation.protocols import replay
-from felrec.model.evidence import NEXT_WINDOW, Catalogue, gather
+from felrec.item_score_cache import ItemScoreCache
 from felrec.model.felrec_s import FELRecS
-from felrec.model.horizons import HALF_LIVES, Horizons
-from felrec.model.offer import Offer
+from felrec.model.felrec_s_settings import DEFAULT_SIGNALS, FELRecSSettings
+from felrec.model.item_scores import ItemScores
+from felrec.model.signals.follows import Follows
+from felrec.model.signals.pairs import Candidates, PairFeatures
 from felrec.model.signals.seeds import SeededCache, seeds
+from felrec.model.signals.signal_set import SIGNALS, SignalName
 from felrec.recommender import ErasureContext, Forgetting, Queries
 
 SMALL = FELRecSSettings(width=16, heads=2, feed_forward=32, history_length=8, own_items=16, near_items=16, next_items=8)
@@ -28,6 +32,15 @@ ITEMS = np.unique(EVENTS.items)
 
 def model(**settings: Any) -> FELRecS:
     return FELRecS(SMALL.model_copy(update=settings))
+
+
+def without(*names: SignalName) -> list[SignalName]:
+    return [name for name in DEFAULT_SIGNALS if name not in names]
+
+
+def pair_features(made: FELRecS, queries: Queries, items: Iterable[int]) -> PairFeatures:
+    rows = np.fromiter(items, dtype=np.int32)
+    return made.pair_features(queries, Candidates.of(rows, made.signals.recent))
 
 
 def best(made: FELRecS, user: int, items: int, time: float = 1e6, pending: list[int] | None = None) -> int:
@@ -65,53 +78,91 @@ def test_an_absent_entry_is_its_seed_before_and_after_its_neighbours_are_written
     assert not cache.read(np.array([-1])).any()
 
 
-def test_horizons_agree_with_counting() -> None:
-    horizons, items = Horizons(), EVENTS.items[:400]
-    for start in range(0, 400, 37):
-        horizons.apply_change(horizons.change(items[start : start + 37]))
-    asked = np.array([0, 3, 49, 7_000], dtype=np.int32)
-    age = np.arange(len(items) - 1, -1, -1)
-    faded = np.exp2(-age[:, None] / HALF_LIVES)
-    expected = np.stack([faded[items == item].sum(axis=0) for item in asked])
-    assert np.allclose(horizons.counts(asked), expected, rtol=1e-4)
-    firsts = [int(np.flatnonzero(items == item)[0]) if (items == item).any() else None for item in asked]
-    assert horizons.ages(asked).tolist() == [0 if first is None else len(items) - first for first in firsts]
-
-
-def test_the_moment_keeps_up_with_blocks_and_waits_for_single_events() -> None:
-    horizons = Horizons()
-    for start in range(0, 8_192, 256):
-        horizons.apply_change(horizons.change(np.arange(256, dtype=np.int32)))
-        assert horizons.moment == horizons.events == start + 256
-    before = horizons.counts(np.array([3, 5]))
-    for event in range(255):
-        horizons.apply_change(horizons.change(np.array([3], dtype=np.int32)))
-        assert (horizons.events, horizons.moment) == (8_193 + event, 8_192)
-    touched, untouched = horizons.counts(np.array([3, 5]))
-    assert (touched > before[0]).all()
-    assert (untouched == before[1]).all()
-    horizons.apply_change(horizons.change(np.array([3], dtype=np.int32)))
-    assert horizons.moment == horizons.events
-    assert (horizons.counts(np.array([5]))[0] < before[1]).all()
-
-
-def test_what_is_kept_between_two_events_is_what_would_be_computed_anew() -> None:
-    made = model()
-    before = dict(made.named_parameters())["popularity.networks.0.2.weight"]
-    torch.nn.init.normal_(before)  # it would say nothing
+@pytest.mark.parametrize("members", [1, 3])
+def test_kept_item_scores_are_what_would_be_computed_again(members: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = model(members=members)
+    for name, parameter in made.named_parameters():
+        if name.startswith("item_network.") and name.endswith(".2.weight"):
+            torch.nn.init.normal_(parameter)  # before training the network says nothing
     log = synthetic_log(6_000, n_users=200, n_items=3_000, seed=5).log.events
     replay(made, log[:5_000])
-    every, waited = np.arange(3_000, dtype=np.int32), 0
-    asked = Queries.now(np.array([3, 5, 70_000]), 1e6)
-    made.score(asked, every)
+    every, between_moments = np.arange(3_000, dtype=np.int32), 0
+    asked, cache = Queries.now(np.array([3, 5, 70_000]), 1e6), ItemScoreCache(made)
+    computed, item_scores = list[int](), made.item_scores
+
+    def counted(rows: Rows) -> ItemScores:
+        computed.append(len(rows))
+        return item_scores(rows)
+
+    monkeypatch.setattr(made, "item_scores", counted)
+    cache.score(asked, every)
     for nth in range(5_000, 5_080):
-        made.observe(log[nth : nth + 1])
-        waited += made.counts.horizons.moment < made.counts.horizons.events
-        again = model()
-        again.load_weights(made.weights())
-        again.load_state(made.state())
-        assert torch.equal(made.score(asked, every), again.score(asked, every))
-    assert waited > 50
+        cache.apply_change(made.change(log[nth : nth + 1]))
+        assert made.signals.trend
+        between_moments += made.signals.trend.counts.moment < made.signals.trend.counts.events
+        kept = cache.score(asked, every)
+        assert torch.equal(kept, made.score_with(asked, item_scores(every)))
+    assert between_moments > 50
+    assert len(computed) == 1 + 80 - between_moments  # once, and again at every moment
+
+
+def test_scores_that_were_kept_are_of_the_present_weights_and_state() -> None:
+    made, other = model(), model()
+    cache, asked, every = ItemScoreCache(made), Queries.now(np.array([3]), 1e6), np.arange(50, dtype=np.int32)
+    with torch.no_grad():
+        other.item_slopes.mul_(-1)
+    changes: list[Callable[[], None]] = [
+        lambda: made.observe(EVENTS[:700]),
+        lambda: made.observe(EVENTS[700:]),
+        lambda: made.load_weights(other.weights()),
+        lambda: made.load_state(other.state()),
+        lambda: made.observe(EVENTS[:300]),
+        made.reset,
+    ]
+    for change in changes:
+        before = cache.score(asked, every)
+        change()
+        after = cache.score(asked, every)
+        assert torch.equal(after, made.score(asked, every))
+        assert not torch.equal(before, after)
+
+
+def test_the_parts_of_a_score_add_up() -> None:
+    """The item network, the pair network and the cosine; -inf for what was never seen."""
+    made = trained(EVENTS, steps=20)
+    asked, candidates = Queries.before_each(EVENTS[-20:]), np.append(ITEMS, 900).astype(np.int32)
+    scores, items = made.score(asked, candidates), made.item_scores(candidates)
+    assert scores[:, -1].tolist() == [-torch.inf] * 20
+    found = made.pair_features(asked, items.candidates)
+    paired = torch.zeros(scores.shape, dtype=torch.bool)
+    paired[torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)] = True
+    with torch.no_grad():
+        assert made.signals.vectors
+        cosine = made.signals.vectors.match(asked, candidates, items.log_events)
+    rest = (scores - items.scores[:, 0] - cosine)[:, :-1]
+    assert rest[~paired[:, :-1]].abs().max() < 1e-5
+    assert rest[paired[:, :-1]].abs().mean() > 0.01
+
+
+@pytest.mark.parametrize(
+    "names", [("repetition",), ("together",), ("follows",), ("vectors",), ("profile",), ("trend", "profile")], ids=str
+)
+def test_a_signal_is_left_out_by_leaving_out_its_entry(names: tuple[SignalName, ...]) -> None:
+    made, whole = trained(EVENTS, steps=10, signals=without(*names)), trained(EVENTS, steps=10)
+    asked = Queries.before_each(EVENTS[-20:])
+    scores = made.score(asked, ITEMS)
+    assert torch.isfinite(scores).all()
+    assert not torch.equal(scores, whole.score(asked, ITEMS))
+    assert made.parameter_count() < whole.parameter_count()
+    assert made.state().keys() < whole.state().keys()
+    told = (*made.signals.item_names, *made.signals.pair_names)
+    assert not any(feature.startswith(tuple(f"{name}." for name in names)) for feature in told)
+
+
+def test_every_feature_has_a_name_of_its_own() -> None:
+    signals = model(signals=list(SIGNALS)).signals
+    told = (*signals.item_names, *signals.pair_names)
+    assert len(told) == len(set(told)) == 17 + 23 + 3
 
 
 def test_new_items_do_not_disturb_who_asks_for_some_old_ones() -> None:
@@ -131,14 +182,12 @@ def test_an_event_of_the_same_block_is_as_old_as_it_is() -> None:
     assert asked.pending_times[asked.pending.starts[3] : asked.pending.stops[3]].tolist() == [0.0, 3_600.0]
     made = model()
     made.observe(Events.of([9, 9], [1, 3], [0, 0]))
-    among = Catalogue.of(np.array([1, 3], dtype=np.int32), made.counts.items)
-    together = gather(asked[3:], made.counts, among)
+    together = pair_features(made, asked[3:], [1, 3])
     apart = model()
     apart.observe(Events.of([9, 9], [1, 3], [0, 0]))
     apart.observe(block[:3])
-    one_by_one = gather(Queries.now(np.array([5]), 7_200.0), apart.counts, among)
-    minutes = 5  # of the features, the one that says how long ago
-    assert together.features[0, minutes] == one_by_one.features[0, minutes] > 0
+    one_by_one = pair_features(apart, Queries.now(np.array([5]), 7_200.0), [1, 3])
+    assert together["repetition.log_minutes"][0] == one_by_one["repetition.log_minutes"][0] > 0
 
 
 def test_untrained_it_follows_what_is_popular_now() -> None:
@@ -179,20 +228,7 @@ def test_it_learns_what_follows_what() -> None:
     assert [best(made, 5_000, 30, pending=[item]) for item in range(0, 30, 2)] == list(range(1, 30, 2))
 
 
-@pytest.mark.parametrize(
-    "off", ["own_items", "near_items", "next_items", "cosine", "seeded", "gate", "adaptive", "domain", "item_loss"]
-)
-def test_every_part_can_be_left_out(off: str) -> None:
-    made = trained(
-        EVENTS, steps=10, **{off: 0 if off in {"own_items", "near_items", "next_items", "item_loss"} else False}
-    )
-    scores = made.score(Queries.before_each(EVENTS[-20:]), ITEMS)
-    assert torch.isfinite(scores).all()
-    whole = trained(EVENTS, steps=10).score(Queries.before_each(EVENTS[-20:]), ITEMS)
-    assert not torch.equal(scores, whole)
-
-
-def test_members_learn_apart_and_are_heard_together() -> None:
+def test_members_of_an_ensemble_learn_apart_and_are_averaged() -> None:
     made = trained(EVENTS, steps=10, members=3)
     asked = Queries.before_each(EVENTS[-20:])
     together = made.score(asked, ITEMS)
@@ -209,7 +245,7 @@ def test_members_learn_apart_and_are_heard_together() -> None:
         one.load_state(made.state())
         alone.append(one.score(asked, ITEMS))
     assert not torch.allclose(alone[0], alone[1], atol=0.01)
-    # Evidence is told what all members expect of an item, so the mean is not exactly that of three lone ones.
+    # The pair network reads the mean item score of all members, so the mean is not exactly that of three lone ones.
     torch.testing.assert_close(torch.stack(alone).mean(dim=0), together, atol=0.2, rtol=0.05)
 
 
@@ -219,8 +255,9 @@ def test_twins_share_weights_and_nothing_else() -> None:
     made.observe(EVENTS)
     assert twin.state()["item_count"].numel() == 0
     with torch.no_grad():
-        made.trend.add_(1.0)
-        made.encoder.types.add_(1.0)
+        made.item_slopes.add_(1.0)
+        assert made.vector_network
+        made.vector_network.encoder.types.add_(1.0)
     assert all(torch.equal(weight, twin.weights()[name]) for name, weight in made.weights().items())
 
 
@@ -228,13 +265,13 @@ def test_a_large_catalogue_bounds_what_a_loss_holds(monkeypatch: pytest.MonkeyPa
     made = model()
     made.observe(EVENTS)
     asked: list[int] = []
-    scores = made._scores
+    scores = made._learning_scores
 
-    def counted(queries: Queries, offer: Offer) -> list[torch.Tensor]:
+    def counted(queries: Queries, candidates: Rows) -> list[torch.Tensor]:
         asked.append(len(queries))
-        return scores(queries, offer)
+        return scores(queries, candidates)
 
-    monkeypatch.setattr(made, "_scores", counted)
+    monkeypatch.setattr(made, "_learning_scores", counted)
     made.loss(TimeBatch(EVENTS[:100]))
     monkeypatch.setattr("felrec.model.felrec_s._CELLS", 500)
     made.loss(TimeBatch(EVENTS[:100]))
@@ -275,9 +312,10 @@ def test_forgetting_a_user_leaves_what_the_others_did() -> None:
     for name in ("user_ring", "user_count", "own_other"):
         assert not (after[name][7] > 0).any()
     for item in range(45):
-        rows, mask = made.counts.items.recent(np.array([item]))
+        rows, mask = made.signals.recent.items.recent(np.array([item]))
         assert rows[mask].tolist() == others.users[others.items == item][-8:].tolist()
-    assert torch.equal(made.item_cache.read(gone), seeds(gone, 16, 1))
+    assert made.signals.vectors
+    assert torch.equal(made.signals.vectors.items.read(gone), seeds(gone, 16, 1))
     assert not (after["trend_mass"][gone] > 0).any()
     for name in ("near", "next"):
         found, right = tallied(after, name), tallied(expected, name)
@@ -292,7 +330,7 @@ def test_training_does_not_make_all_items_alike() -> None:
     assert (vectors @ vectors.T).mean() < 0.7
 
 
-@pytest.mark.parametrize("settings", [{}, {"cosine": False}, {"gate": False}, {"rates": True, "members": 2}])
+@pytest.mark.parametrize("settings", [{}, {"signals": without("vectors")}, {"signals": list(SIGNALS), "members": 2}])
 def test_bfloat16_trains(settings: dict[str, Any]) -> None:
     made = model(**settings)
     made.observe(EVENTS[:1_000])
@@ -309,16 +347,17 @@ def test_a_few_items_are_enough_to_learn_from() -> None:
     assert made.loss(TimeBatch(few[200:], None)).item() > 0.1
 
 
-def test_the_gate_trusts_an_item_by_its_events() -> None:
-    made, ungated = model(), model(gate=False)
+def test_an_item_is_trusted_by_its_events() -> None:
+    made = model()
     made.observe(EVENTS)
-    with torch.no_grad():
-        made.confidence.copy_(torch.tensor([-1.0, 0.5]))
-    ungated.load_weights(made.weights())
-    ungated.load_state(made.state())
+    vectors = made.signals.vectors
+    assert vectors
     asked, log_events = Queries.now(np.array([3]), 1e6), torch.linspace(0, 8, len(ITEMS))
     with torch.no_grad():
-        trusted = made._match(asked, ITEMS, log_events) / ungated._match(asked, ITEMS, log_events)
+        vectors.network.confidence.copy_(torch.tensor([100.0, 0.0]))
+        fully = vectors.match(asked, ITEMS, log_events)
+        vectors.network.confidence.copy_(torch.tensor([-1.0, 0.5]))
+        trusted = vectors.match(asked, ITEMS, log_events) / fully
     torch.testing.assert_close(trusted[0], torch.sigmoid(0.5 * log_events - 1.0), atol=1e-4, rtol=1e-3)
 
 
@@ -327,24 +366,21 @@ def test_an_own_item_is_as_many_events_back_as_it_is() -> None:
     made, apart = model(), model()
     for one in (made, apart):
         one.observe(Events.of([9, 9, 9], [1, 2, 3], [0, 0, 0]))
-    among = Catalogue.of(np.array([1, 2, 3], dtype=np.int32), made.counts.items)
-    together = gather(Queries.before_each(block)[3:], made.counts, among)
+    together = pair_features(made, Queries.before_each(block)[3:], [1, 2, 3])
     apart.observe(block[:3])
-    one_by_one = gather(Queries.now(np.array([5]), 180.0), apart.counts, among)
-    back = 2  # of the features, the one that says how many events ago: 1 three, 3 two, 2 just now
+    one_by_one = pair_features(apart, Queries.now(np.array([5]), 180.0), [1, 2, 3])
     for found in (together, one_by_one):
-        np.testing.assert_allclose(found.features[:, back], np.log1p([3, 1, 2]), rtol=1e-6)
+        np.testing.assert_allclose(found["repetition.log_back"], np.log1p([3, 1, 2]), rtol=1e-6)
 
 
 def test_what_is_near_is_looked_up_from_the_last_ten_and_what_follows_from_the_last_two() -> None:
     made = model(history_length=16)
     made.observe(Events.of(np.repeat(np.arange(12), 2), [x for n in range(12) for x in (n, 20 + n)], range(24)))
     asked = Queries(np.array([99], dtype=np.int32), np.array([1e6]), Pending.of([list(range(12))]))
-    among = Catalogue.of(np.arange(20, 32, dtype=np.int32), made.counts.items)
-    found = gather(asked, made.counts, among)
-    near, after = found.features[:, 9] > 0, found.features[:, 9 + 7] > 0
-    assert found.column[near].tolist() == list(range(2, 12))
-    assert found.column[after].tolist() == list(range(12 - NEXT_WINDOW, 12))
+    found = pair_features(made, asked, range(20, 32))
+    near, after = found["together.log_cosine"] > 0, found["follows.log_cosine"] > 0
+    assert found.pairs.column[near].tolist() == list(range(2, 12))
+    assert found.pairs.column[after].tolist() == list(range(12 - Follows.reach, 12))
 
 
 def test_an_item_that_follows_itself_is_near_itself_once() -> None:
@@ -353,44 +389,15 @@ def test_an_item_that_follows_itself_is_near_itself_once() -> None:
     assert tallied(made.state(), "near") == {(4, 4): 1.0}
 
 
-def test_an_item_that_was_forgotten_is_new_when_it_comes_again() -> None:
-    horizons = Horizons()
-    horizons.apply_change(horizons.change(np.array([0, 1, 1, 0], dtype=np.int32)))
-    horizons.apply_change(horizons.forget(np.array([1], dtype=np.int32), np.array([2]), np.array([0])))
-    assert horizons.ages(np.array([0, 1], dtype=np.int32)).tolist() == [4, 0]
-    horizons.apply_change(horizons.change(np.array([1], dtype=np.int32)))
-    assert horizons.ages(np.array([1], dtype=np.int32)).tolist() == [1]
-
-
-def test_shares_of_a_young_log_are_of_what_there_is() -> None:
-    horizons = Horizons()
-    horizons.apply_change(horizons.change(np.array([0, 0, 0, 1], dtype=np.int32)))
-    shares = horizons.shares(horizons.counts(np.arange(2, dtype=np.int32)))
-    np.testing.assert_allclose(shares.sum(axis=0), 1, atol=0.05)
-    np.testing.assert_allclose(shares[0], 0.75, atol=0.05)
-
-
 def test_the_horizon_that_foretells_best_is_trusted_most() -> None:
     """What was just taken is taken again, then something else: only the shortest memory knows it."""
     made = model()
     replay(made, Events.of(np.arange(4_000), np.arange(4_000) // 20, np.arange(4_000)))
-    weights = made.counts.domain.horizon_weights
+    assert made.signals.profile
+    weights = made.signals.profile.horizon_weights
     assert weights.argmax() == 0
     assert weights[0] > 0.5
-    assert made.counts.domain.features[-1] == np.float32(np.log(HALF_LIVES[0]) / 10)
-
-
-def test_other_weights_are_heard_at_once() -> None:
-    made, other = model(), model()
-    with torch.no_grad():
-        other.trend.mul_(-1)
-    made.observe(EVENTS)
-    asked, every = Queries.now(np.array([3]), 1e6), np.arange(made.counts.items.owners, dtype=np.int32)
-    before = made.score(asked, every)
-    made.load_weights(other.weights())
-    other.observe(EVENTS)
-    after = made.score(asked, every)
-    assert not torch.allclose(before, after)
+    assert made.signals.profile.features[-1] == np.float32(np.log(TREND_HALF_LIVES[0]) / 10)
 
 
 def test_the_loss_of_items_is_weighed() -> None:

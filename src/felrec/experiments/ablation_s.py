@@ -1,4 +1,4 @@
-"""FELRec-S without one of its parts: what each is worth."""
+"""FELRec-S without one of its signals: what each is worth."""
 
 from __future__ import annotations
 
@@ -14,33 +14,43 @@ from felrec.experiments.outcome import Outcome
 from felrec.experiments.plots import Panel, Series, plot_dots
 from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
+from felrec.model.felrec_s_settings import DEFAULT_SIGNALS
+from felrec.model.signals.signal_set import SignalName
 
 MODEL = "felrec-s"
+ABLATED: tuple[tuple[SignalName, ...], ...] = (
+    ("repetition",),
+    ("together",),
+    ("follows",),
+    ("vectors",),
+    ("profile",),
+    ("trend", "profile"),  # the profile needs the trend
+)
+
+
+def without(*names: SignalName) -> list[SignalName]:
+    """The default signals but for some."""
+    return [name for name in DEFAULT_SIGNALS if name not in names]
+
+
 LEFT_OUT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("nothing left out", {}),
-    ("no repetition", {"own_items": 0}),
-    ("no items taken together", {"near_items": 0}),
-    ("no items taken right after", {"next_items": 0}),
-    ("no vectors", {"cosine": False}),
-    ("no seeds", {"seeded": False}),
-    ("no confidence gate", {"gate": False}),
-    ("no trusted horizon", {"adaptive": False}),
-    ("no features of the log", {"domain": False}),
-    ("no loss of items", {"item_loss": 0.0}),
+    *((f"no {' or '.join(names)}", {"signals": without(*names)}) for names in ABLATED),
+    ("no auxiliary loss", {"item_loss": 0.0}),
 )
 METRICS = ("rank", "hr@10", "mrr")
 
 
 def ablation_s(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """FELRec-S without one of its parts."""
+    """FELRec-S without one of its signals."""
     log = data[0]
     results = [runner.result(runner.trial(MODEL, name, **variant), log) for name, variant in LEFT_OUT]
     found = costs(results)
     told = {"rows": [result.report.to_json() for result in results], "costs": found}
     seen = "left out of the ranking" if results[0].report.exclude_seen else "ranked too"
-    title = f"FELRec-S without one of its parts, on {log.name}"
+    title = f"FELRec-S without one of its signals, on {log.name}"
     notes = [f"protocol `online`, what users already had is {seen}; the paper has no such model"]
-    plots = {f"FELRec-S without one of its parts, on {log.name}": partial(_plot, results, title)}
+    plots = {f"FELRec-S without one of its signals, on {log.name}": partial(_plot, results, title)}
     return Outcome(title, notes, [_table(results), cost_table(found)], told, plots)
 
 

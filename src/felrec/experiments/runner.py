@@ -103,8 +103,7 @@ class ExperimentRunner:
         said = dict(sorted(trial.settings.items()))
         if is_trained(model_kind(trial.model)):
             said |= self.scale.of_training() | ({"lr": "searched"} if self.search_lr else {})
-        said = {key: f"{value:g}" if isinstance(value, float) else value for key, value in said.items()}
-        name = ",".join((trial.model, *(f"{key}={value}" for key, value in said.items())))
+        name = ",".join((trial.model, *(f"{key}={_spelled(value)}" for key, value in said.items())))
         if len(name) > _LONGEST_NAME:
             name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
         return self.runs / on.key / name.replace("/", "_")
@@ -163,3 +162,10 @@ class ExperimentRunner:
             plan(speed, on.split, seconds, wanted, whole=kind.one_log),
             plan(speed, on.split, SHARE * seconds, wanted, whole=False, validated=few),
         )
+
+
+def _spelled(value: Any) -> str:
+    """A setting as it stands in the name of a folder."""
+    if isinstance(value, list):
+        return "+".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

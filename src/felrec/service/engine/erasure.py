@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from felrec.data.events import RowChange
+from felrec.item_score_cache import ItemScoreCache
 from felrec.recommender import ErasureContext, Forgetting, Recommender, Servable
 from felrec.service.engine.identity import whole
 from felrec.service.engine.serving_state import ServingState
@@ -59,4 +60,4 @@ def _without(state: ServingState, user: int, remains: ErasureContext) -> tuple[R
 
 
 def _replace(state: ServingState, recommender: Recommender) -> None:
-    state.recommender = recommender
+    state.recommender, state.scorer = recommender, ItemScoreCache(recommender)

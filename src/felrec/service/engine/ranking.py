@@ -28,7 +28,7 @@ def scores_of(state: ServingState, users: Sequence[int], rows: Rows, sessions: S
     who = np.array([user if user >= 0 else stranger for user in users], dtype=np.int32)
     pending = Pending.of([session.tolist() for session in sessions]) if sessions else Pending.none(len(who))
     queries = Queries(who, np.full(len(who), max(state.clock, time.time())), pending)
-    return np.array(state.recommender.score(queries, rows).cpu().numpy())
+    return np.array(state.scorer.score(queries, rows).cpu().numpy())
 
 
 def best(scores: Scores, rows: Rows, k: int) -> Best:

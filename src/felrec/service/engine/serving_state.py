@@ -13,6 +13,7 @@ import torch
 from felrec.data.events import Events, RowChange
 from felrec.data.tables.decayed_counts import HALF_LIVES, DecayedCounts
 from felrec.fitted import FittedModel
+from felrec.item_score_cache import ItemScoreCache
 from felrec.model.paper.cache import last_occurrence
 from felrec.recommender import Recommender, Servable, Trainable
 from felrec.service.engine.directory import Directory
@@ -64,6 +65,7 @@ class ServingState:
     def __init__(self, model: FittedModel, contents: Contents) -> None:
         self.model = model
         self.recommender: Recommender = model.recommender
+        self.scorer = ItemScoreCache(self.recommender)
         self._servable = isinstance(self.recommender, Servable)  # asked once: a protocol takes long to look through
         if isinstance(self.recommender, Trainable):
             self.recommender.train(False)
@@ -101,7 +103,7 @@ class ServingState:
         """Take in a block that is on disk."""
         with self.lock.write():
             if change is not None and self.servable:
-                self.servable.apply_change(change)
+                self.scorer.apply_change(change)
             else:
                 _observe(self.recommender, as_events(block.records, self.clock))
             self.catalogue.appear(block.items, len(self.items))

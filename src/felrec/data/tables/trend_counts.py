@@ -1,0 +1,164 @@
+"""Counts of each item's events that fade at several rates at once.
+
+**Now.** Counts are read as of the last *moment*: events before it have faded since, events after it count in full. A
+moment comes with the first block that ends 256 or more events after the last one (in a young log, a sixteenth of it).
+So between two moments only the features of touched items change, which is what a service can afford after every event.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import RowChange, Rows
+from felrec.data.tables.growing import GrowingArray
+
+TREND_HALF_LIVES = np.array([30, 100, 300, 1_000, 3_000, 10_000, 100_000], dtype=np.float32)  # in events of the log
+_PACE = 256  # events between two moments: a block of `felrec evaluate`
+_TOTAL = TREND_HALF_LIVES / np.log(np.float32(2))  # the decayed count of all items, once the log is long enough
+
+Floats = NDArray[np.float32]
+
+
+class TrendCounts:
+    """Decayed counts of each item at all half-lives, and the number of its first event.
+
+    >>> counts = TrendCounts()
+    >>> counts.apply_change(counts.change(np.array([4, 4, 2], dtype=np.int32)))
+    >>> counts.decayed(np.array([4, 0], dtype=np.int32))[:, -1].round(3).tolist()
+    [2.0, 0.0]
+    """
+
+    def __init__(self) -> None:
+        self._mass = GrowingArray(np.float32, (len(TREND_HALF_LIVES),))  # of events up to the last moment
+        self._last = GrowingArray(np.int64)  # the event up to which `mass` has faded
+        self._first = GrowingArray(np.int64)  # number of the item's first event, from 1; 0: none yet
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        # Row 0: events so far, and the last moment. Row k: number and item of the k-th event since that moment.
+        self._log = np.zeros((_PACE, 2), dtype=np.int64)
+        for column in self._columns().values():
+            column.clear()
+
+    def _columns(self) -> dict[str, GrowingArray]:
+        return {"mass": self._mass, "last": self._last, "first": self._first}
+
+    @property
+    def events(self) -> int:
+        """Events of the log, so far."""
+        return int(self._log[0, 0])
+
+    @property
+    def moment(self) -> int:
+        """How many of them have made counts fade."""
+        return int(self._log[0, 1])
+
+    @property
+    def items(self) -> int:
+        """The highest item row plus one."""
+        return len(self._mass)
+
+    def moment_after(self, events: int) -> int:
+        """The last moment once so many more events have been applied."""
+        after = self.events + events
+        return after if after - self.moment >= min(_PACE, self.moment // 16) else self.moment
+
+    def change(self, items: Rows) -> RowChange:
+        """The rows that events of `items` change."""
+        touched, first_place = np.unique(items, return_index=True)
+        first = self._first.read(touched)
+        first = np.where(first > 0, first, self.events + 1 + first_place)
+        after, moment = self.events + len(items), self.moment_after(len(items))
+        numbers = np.arange(self.events + 1, after + 1)
+        if moment > self.moment:
+            return {"first": (touched, first), **self._faded_at(moment, items, numbers), **_log_change(after, moment)}
+        return {
+            "mass": (touched, self._mass.read(touched)),
+            "last": (touched, self._last.read(touched)),
+            "first": (touched, first),
+            **_log_change(after, moment, numbers, items),
+        }
+
+    def _faded_at(self, moment: int, items: Rows, numbers: NDArray[np.int64]) -> RowChange:
+        """The counts at a new moment of all items with events since the last one."""
+        since = self._since()
+        items = np.concatenate([since[:, 1], items]).astype(np.int32)
+        touched, place = np.unique(items, return_inverse=True)
+        mass = self._mass.read(touched) * _faded(moment - self._last.read(touched))
+        np.add.at(mass, place, _faded(moment - np.concatenate([since[:, 0], numbers])))
+        return {"mass": (touched, mass), "last": (touched, np.full(len(touched), moment))}
+
+    def _since(self) -> NDArray[np.int64]:
+        """Number and item (M, 2) of the events since the last moment."""
+        rows = self._log[1 : self.events - self.moment + 1]
+        return rows[(rows[:, 0] > self.moment) & (rows[:, 1] >= 0)]
+
+    def apply_change(self, change: RowChange) -> None:
+        """Copy the rows of a change."""
+        for name, column in self._columns().items():
+            column.write(*change[name])
+        rows, values = change["events"]
+        self._log[rows] = values
+
+    def forget(self, items: Rows, taken: NDArray[np.int64], left: NDArray[np.int64]) -> RowChange:
+        """The rows of distinct items without some of their events: counts shrink in proportion."""
+        stays = left > 0
+        share = (left / (taken + left)).astype(np.float32)
+        log = self._log.copy()
+        log[1:, 1] = np.where(np.isin(log[1:, 1], items), -1, log[1:, 1])  # from now on these are part of `mass`
+        return {
+            "mass": (items, self.decayed(items) * share[:, None]),
+            "last": (items, np.where(stays, self.moment, 0)),
+            "first": (items, self._first.read(items) * stays),
+            "events": (np.arange(len(log), dtype=np.int32), log),
+        }
+
+    def decayed(self, items: Rows) -> Floats:
+        """Decayed counts (B, half-lives), as of now."""
+        mass: Floats = self._mass.read(items) * _faded(self.moment - self._last.read(items))
+        since = self._since()[:, 1]
+        if len(since):
+            counts = np.bincount(since, minlength=int(items.max(initial=0)) + 1)
+            mass += counts[items].astype(np.float32)[:, None]
+        return mass
+
+    def ages(self, items: Rows) -> NDArray[np.int64]:
+        """Events of the log since the first one of each item (B,), at least 1; 0 for an item without events."""
+        first = self._first.read(items)
+        return np.where(first > 0, np.maximum(self.moment + 1 - first, 1), 0)
+
+    def shares(self, decayed: Floats) -> Floats:
+        """Decayed counts as shares of those of all items."""
+        parts: Floats = decayed / np.clip(_TOTAL, 1, max(1, self.moment)).astype(np.float32)
+        return parts
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """A copy of all rows."""
+        copies = {name: column.values.copy() for name, column in self._columns().items()}
+        return {**copies, "events": self._log.copy()}
+
+    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
+        """Restore what `state` returned."""
+        self.clear()
+        for name, column in self._columns().items():
+            column.load(state[name])
+        self._log[: len(state["events"])] = state["events"]  # a state of format 1 has the first row alone
+
+
+def _log_change(
+    after: int, moment: int, numbers: NDArray[np.int64] | None = None, items: Rows | None = None
+) -> RowChange:
+    """The first row, and rows for events that make no new moment."""
+    rows, values = np.zeros(1, dtype=np.int32), np.array([[after, moment]])
+    if numbers is not None and items is not None:
+        rows = np.concatenate([rows, (numbers - moment).astype(np.int32)])
+        values = np.concatenate([values, np.stack([numbers, items], axis=1)])
+    return {"events": (rows, values)}
+
+
+def _faded(events: NDArray[np.integer]) -> Floats:
+    """What is left (B, half-lives) of a weight of one after so many events; of later ones all of it."""
+    faded: Floats = np.exp2(-np.maximum(events, 0).astype(np.float32)[:, None] / TREND_HALF_LIVES)
+    return faded

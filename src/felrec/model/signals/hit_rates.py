@@ -1,0 +1,97 @@
+"""Hit rates: of the pairs that looked alike on this log, the share that was taken.
+
+The same evidence is worth more on one log than on another. Weights that were trained on other logs need not guess what
+it is worth here: they read the observed rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import RowChange
+from felrec.model.signals.pairs import Candidates, PairFeatures, collect
+from felrec.model.signals.recent import Block, RecentEvents
+from felrec.model.signals.signal import Floats, Ints, PairSignal, State, all_rows
+from felrec.model.signals.trend import Trend
+from felrec.recommender import ErasureContext, Queries
+
+EVERY = 4  # one in so many events is looked at, which is enough
+_TABLE = "rate_cells"
+_HALF_LIFE = 10_000  # of the counts, in events that were looked at
+_PRIOR = 100.0  # pairs that the rate of a whole signal counts for in each of its buckets
+_FAINT = 1e-5  # rates below this look the same
+_AT_ONCE = 1 << 24  # pairs of a query and a candidate that are gone through together
+
+
+class HitRates:
+    """Pairs, and how many of them were taken, by bucket; both fade. A feature for each of the pair signals."""
+
+    def __init__(self, signals: Sequence[PairSignal], recent: RecentEvents, trend: Trend) -> None:
+        self._signals, self._recent, self._trend = signals, recent, trend
+        sizes = [signal.bucket_count for signal in signals]
+        self._starts = np.cumsum([0, *sizes[:-1]])
+        self._signal_of = np.repeat(np.arange(len(sizes)), sizes)
+        self.names = tuple(f"hit_rates.{signal.names[0].partition('.')[0]}" for signal in signals)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self._counts = np.zeros((2, len(self._signal_of)), dtype=np.float32)  # taken, and all
+
+    def features(self, buckets: Ints) -> Floats:
+        """Log rates (M, signals) of pairs by their buckets (M, signals); 0 where a signal says nothing."""
+        taken, pairs = self._counts
+        of_signal = (np.bincount(self._signal_of, taken) + 0.01) / (np.bincount(self._signal_of, pairs) + 10)
+        rate = (taken + _PRIOR * of_signal[self._signal_of]) / (pairs + _PRIOR)
+        features: Floats = np.append(np.log(rate / _FAINT + 1) / 3, 0).astype(np.float32)[self._cells(buckets)]
+        return features
+
+    def change(self, block: Block) -> RowChange:
+        """The counts after a block: for some of its events, which pairs there were and which was taken."""
+        events = np.arange(-self._trend.counts.events % EVERY, len(block), EVERY)
+        if not len(events):
+            return all_rows(self.state())
+        everything = Candidates.of(np.arange(self._recent.items.owners, dtype=np.int32), self._recent)
+        queries, at_once = Queries.before_each(block.events), max(1, _AT_ONCE // max(1, len(everything)))
+        parts = [events[start : start + at_once] for start in range(0, len(events), at_once)]
+        found = [self._found(queries[part], everything) for part in parts]
+        hits = [
+            one.pairs.column == block.events.items[part][one.pairs.query]
+            for part, one in zip(parts, found, strict=True)
+        ]
+        buckets = np.concatenate([one.buckets for one in found if one.buckets is not None])
+        return self.counted(buckets, np.concatenate(hits), len(events))
+
+    def counted(self, buckets: Ints, taken: NDArray[np.bool_], events: int) -> RowChange:
+        """The counts after so many more events, with pairs in these buckets (M, signals)."""
+        cells, size = self._cells(buckets), len(self._signal_of)
+        fresh = [np.bincount(some[some >= 0], minlength=size) for some in (cells[taken].ravel(), cells.ravel())]
+        counts = self._counts * np.float32(0.5 ** (events / _HALF_LIFE)) + np.stack(fresh)
+        return {_TABLE: (np.arange(2, dtype=np.int32), counts.astype(np.float32))}
+
+    def _found(self, queries: Queries, candidates: Candidates) -> PairFeatures:
+        return collect(self._signals, queries, candidates, self._recent, with_buckets=True)
+
+    def _cells(self, buckets: Ints) -> Ints:
+        """Places in the table of counts, -1 where a signal says nothing."""
+        return np.where(buckets >= 0, buckets + self._starts, -1)
+
+    def apply_change(self, change: RowChange) -> None:
+        """Copy the counts of a change."""
+        rows, counts = change[_TABLE]
+        self._counts[rows] = counts
+
+    def forget(self, user: int, context: ErasureContext) -> RowChange:
+        """Unchanged: counts over all events say nothing about one user."""
+        return all_rows(self.state())
+
+    def state(self) -> State:
+        """A copy of the counts."""
+        return {_TABLE: self._counts.copy()}
+
+    def load_state(self, state: State) -> None:
+        """Restore what `state` returned."""
+        self._counts = np.array(state[_TABLE], dtype=np.float32)

@@ -1,0 +1,162 @@
+"""Items that the same users took: what the signals `together` and `follows` share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import RowChange, Rows, prefixed, without_prefix
+from felrec.data.tables.histories import Histories, Pending
+from felrec.data.tables.top_k_counts import TopKCounts
+from felrec.model.signals.pairs import Candidates, Pairs
+from felrec.model.signals.recent import Block, RecentEvents
+from felrec.model.signals.signal import Floats, Ints, State
+from felrec.recommender import ErasureContext, Queries
+
+WINDOW = 10  # newest items of a user that an event is linked with
+_FADE = 0.9995  # of a count, with each link of its item
+_FAINT = 1e-3  # similarities below this look the same
+_STRENGTHS = 12  # buckets of how strong a link is
+_PER_UNIT = 1.6  # such buckets for each unit of a log similarity
+MEASURES = (
+    "log_cosine",  # over the recent items of the user, each discounted by its place
+    "log_confidence",
+    "log_confidence_of_newest",  # from the newest item of the user alone
+    "log_count",
+    "places",
+    "log_cosine_of_newest",
+    "log_count_of_newest",
+)
+
+Links = tuple[NDArray[np.integer], NDArray[np.integer]]  # items, and the items they are linked to
+
+
+class ItemLinks(ABC):
+    """Of each item, the items most often linked to it. A subclass says which links count and where to read them."""
+
+    names: ClassVar[tuple[str, ...]]
+    table: ClassVar[str]  # how the names of its tables begin
+    reach: ClassVar[int]  # newest items of a user whose links are followed
+    strength: ClassVar[str]  # the measure by which pairs are put into buckets
+    bucket_count = 2 * _STRENGTHS
+
+    def __init__(self, size: int, recent: RecentEvents) -> None:
+        self._counts, self._recent = TopKCounts(size, _FADE), recent
+
+    @staticmethod
+    @abstractmethod
+    def links(history: Rows, mask: NDArray[np.bool_], items: Rows) -> Links:
+        """The links of events of `items` (B,) with what their users had before (B, N), in time order."""
+
+    def find(self, queries: Queries, candidates: Candidates) -> LinkedPairs:
+        """Follow the links of each user's newest items."""
+        recent, backwards = self._recent, slice(None, -self.reach - 1, -1)
+        history, mask = recent.users.recent(queries.users, queries.pending)
+        history, mask = history[:, backwards], mask[:, backwards]  # the newest first
+        query, place = np.nonzero(mask)
+        mine = history[query, place]
+        linked = self._counts.of(mine)
+        columns = candidates.columns(linked["other"]).ravel()
+        found = np.flatnonzero(columns >= 0)
+        of_mine = found // self._counts.size
+        return LinkedPairs(
+            keys=query[of_mine] * len(candidates) + columns[found],
+            count=linked["count"].ravel()[found],
+            place=(place[of_mine] + 1).astype(np.float32),
+            events=_events(recent, mine)[of_mine],
+            newest_events=_events(recent, np.maximum(history[:, 0], 0)),
+            strength=MEASURES.index(self.strength),
+        )
+
+    def linked(self, items: Rows, others: Rows) -> NDArray[np.bool_]:
+        """Whether each item (B,) is linked to another one (B,)."""
+        linked: NDArray[np.bool_] = (self._counts.of(items)["other"] == others[:, None]).any(axis=1)
+        return linked
+
+    def change(self, block: Block) -> RowChange:
+        """The links of the items that a block touches; an item without links gets an empty row."""
+        items = block.events.items
+        links = self.links(block.history, block.mask, items)
+        return prefixed(self.table, self._counts.change(*links, also=items))
+
+    def apply_change(self, change: RowChange) -> None:
+        """Copy the rows of a change."""
+        self._counts.apply_change(without_prefix(self.table, change))
+
+    def forget(self, user: int, context: ErasureContext) -> RowChange:
+        """The links of the user's items without those that this user made."""
+        alone = np.zeros(len(context.order), dtype=np.int32)
+        before = Pending.within_block(alone, context.order)
+        history = Histories(min(WINDOW, self._recent.length)).recent(alone, before)
+        links = self.links(*history, context.order)
+        return prefixed(self.table, self._counts.without(context.items, *links))
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self._counts.clear()
+
+    def state(self) -> State:
+        """A copy of all links."""
+        return prefixed(self.table, self._counts.state())
+
+    def load_state(self, state: State) -> None:
+        """Restore what `state` returned."""
+        self._counts.load_state(without_prefix(self.table, state))
+
+
+@dataclass(frozen=True)
+class LinkedPairs:
+    """Candidates that the user's newest items are linked to, one entry for each such item."""
+
+    keys: Ints  # (R,)
+    count: Floats  # (R,) of the link
+    place: Floats  # (R,) of the user's item, 1 is the newest
+    events: Floats  # (R,) of the user's item
+    newest_events: Floats  # (B,) of each user's newest item
+    strength: int  # which of `MEASURES`
+    own_items = False
+
+    def features(self, pairs: Pairs) -> Floats:
+        """Features (M, F) by `MEASURES`."""
+        pair = pairs.numbers(self.keys)
+
+        def summed(weights: NDArray[np.floating]) -> NDArray[np.float64]:
+            return np.bincount(pair, weights, len(pairs)).astype(np.float64)
+
+        discounted = self.count / self.place
+        root = 1 / np.sqrt(pairs.events + 1)
+        from_newest = np.zeros(len(pairs), dtype=np.float32)
+        at_newest = np.flatnonzero(self.place == 1)
+        from_newest[pair[at_newest]] = self.count[at_newest]
+        newest_events = self.newest_events[pairs.query]
+        return np.stack(
+            [
+                _log(summed(discounted / np.sqrt(self.events)) * root),
+                _log(summed(discounted / self.events)),
+                _log(from_newest / newest_events),
+                np.log1p(summed(discounted)),
+                summed(1 / self.place),
+                _log(from_newest / np.sqrt(newest_events) * root),
+                np.log1p(from_newest),
+            ],
+            axis=1,
+        ).astype(np.float32)
+
+    def buckets(self, pairs: Pairs, features: Floats) -> Ints:
+        """By the strength of the link, and whether it leads to an item that the user had."""
+        strength = features[:, self.strength]
+        step = np.clip(strength * _PER_UNIT, 0, _STRENGTHS - 1).astype(np.int64)
+        return np.where(strength > 0, step * 2 + pairs.own, -1)
+
+
+def _events(recent: RecentEvents, items: Rows) -> Floats:
+    return recent.items.counts(items).astype(np.float32) + 1
+
+
+def _log(similarity: NDArray[np.floating]) -> NDArray[np.floating]:
+    logarithm: NDArray[np.floating] = np.log(similarity / _FAINT + 1)
+    return logarithm

@@ -1,0 +1,116 @@
+"""Pairs of a query and a candidate for which some signal has evidence, and their features by name.
+
+Of a whole catalogue only a few hundred items are such: what the user had before, and what others took together with
+or right after it. All other items are scored without looking at the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import Rows
+from felrec.model.signals.recent import RecentEvents
+from felrec.recommender import Queries
+
+if TYPE_CHECKING:
+    from felrec.model.signals.signal import FoundPairs, PairSignal
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class Candidates:
+    """The items to score: found by row and by column, with their number of events."""
+
+    rows: Rows  # (C,)
+    column_of: Ints  # of each row of the items, -1 where it is not a candidate; the last entry is always -1
+    events: Floats  # (C,) so far
+
+    @classmethod
+    def of(cls, rows: Rows, recent: RecentEvents) -> Candidates:
+        """Index candidates."""
+        columns = np.full(max(int(rows.max(initial=-1)) + 1, recent.items.owners) + 1, -1, dtype=np.int64)
+        columns[rows] = np.arange(len(rows))
+        return cls(rows, columns, recent.items.counts(rows).astype(np.float32))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def columns(self, items: NDArray[np.integer]) -> Ints:
+        """The columns of items, -1 where one is not a candidate; row -1 never is."""
+        columns: Ints = self.column_of[np.minimum(items, len(self.column_of) - 1)]
+        return columns
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The distinct pairs that signals found."""
+
+    query: Ints  # (M,)
+    column: Ints  # (M,)
+    events: Floats  # (M,) of the candidate
+    own: NDArray[np.bool_]  # (M,) whether the user had the candidate, as far as a signal knows
+    taken: Floats  # (B,) events of each query's user
+    _number: NDArray[np.int32]  # of each possible key
+
+    def numbers(self, keys: Ints) -> NDArray[np.int32]:
+        """Which pair each key is."""
+        return self._number[keys]
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+
+@dataclass(frozen=True)
+class PairFeatures:
+    """Pairs with their features."""
+
+    pairs: Pairs
+    names: tuple[str, ...]
+    features: Floats  # (M, F)
+    buckets: Ints | None = None  # (M, number of signals), if they were asked for
+
+    def __getitem__(self, name: str) -> Floats:
+        """One feature (M,), such as `repetition.log_count`."""
+        return self.features[:, self.names.index(name)]
+
+
+def collect(
+    signals: Sequence[PairSignal],
+    queries: Queries,
+    candidates: Candidates,
+    recent: RecentEvents,
+    *,
+    with_buckets: bool = False,
+) -> PairFeatures:
+    """All pairs for which a signal has evidence."""
+    found = [signal.find(queries, candidates) for signal in signals]
+    pairs = _joined(found, queries, candidates, recent)
+    features = [one.features(pairs) for one in found]
+    buckets = [one.buckets(pairs, its) for one, its in zip(found, features, strict=True)] if with_buckets else None
+    return PairFeatures(
+        pairs,
+        tuple(name for signal in signals for name in signal.names),
+        np.concatenate([np.zeros((len(pairs), 0), dtype=np.float32), *features], axis=1),
+        None if buckets is None else np.stack(buckets, axis=1),
+    )
+
+
+def _joined(found: Sequence[FoundPairs], queries: Queries, candidates: Candidates, recent: RecentEvents) -> Pairs:
+    is_pair, is_own = np.zeros((2, len(queries) * len(candidates)), dtype=bool)
+    for one in found:
+        is_pair[one.keys] = True
+        if one.own_items:
+            is_own[one.keys] = True
+    distinct = np.flatnonzero(is_pair)
+    number = np.empty(len(is_pair), dtype=np.int32)
+    number[distinct] = np.arange(len(distinct), dtype=np.int32)
+    query, column = np.divmod(distinct, max(1, len(candidates)))
+    taken = recent.taken(queries).astype(np.float32)
+    return Pairs(query, column, candidates.events[column], is_own[distinct], taken, number)

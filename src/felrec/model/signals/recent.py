@@ -1,0 +1,84 @@
+"""The newest items of each user and the newest users of each item: what most signals look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import Events, RowChange, Rows, prefixed, without_prefix
+from felrec.data.tables.histories import Histories, Pending
+from felrec.recommender import ErasureContext, Queries
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of events and what signals want to know about it, worked out once."""
+
+    events: Events
+    users: Rows  # distinct, ascending
+    items_taken: Pending  # of each of these users, in the block
+    items: Rows  # distinct, ascending
+    users_there: Pending  # of each of these items, in the block
+    history: Rows  # (B, N) the newest items of each event's user just before the event, oldest first
+    mask: NDArray[np.bool_]  # (B, N) where `history` holds an item
+    taken: NDArray[np.int64]  # (B,) how many events that user had before
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+
+class RecentEvents:
+    """Histories of both sides. They are part of every FELRec-S, whichever signals it has."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.users, self.items = Histories(length), Histories(length)
+
+    def block(self, events: Events) -> Block:
+        """Look at a block of events."""
+        before = Pending.within_block(events.users, events.items)
+        taken = self.users.counts(events.users) + before.stops - before.starts
+        return Block(
+            events,
+            *Pending.of_owners(events.users, events.items),
+            *Pending.of_owners(events.items, events.users),
+            *self.users.recent(events.users, before),
+            taken,
+        )
+
+    def taken(self, queries: Queries) -> NDArray[np.int64]:
+        """How many events each user (B,) of a query had, pending ones included."""
+        return self.users.counts(queries.users) + queries.pending.stops - queries.pending.starts
+
+    def change(self, block: Block) -> RowChange:
+        """The histories of all users and items that a block touches."""
+        of_users = self.users.change(block.users, block.items_taken)
+        of_items = self.items.change(block.items, block.users_there)
+        return prefixed("user_", of_users) | prefixed("item_", of_items)
+
+    def apply_change(self, change: RowChange) -> None:
+        """Copy the rows of a change."""
+        self.users.apply_change(without_prefix("user_", change))
+        self.items.apply_change(without_prefix("item_", change))
+
+    def forget(self, user: int, context: ErasureContext) -> RowChange:
+        """An empty history of the user; histories of their items without them."""
+        nothing = self.users.rewrite(np.array([user], dtype=np.int32), Pending.none(1), np.zeros(1, dtype=np.int64))
+        left = self.items.rewrite(context.items, context.newest(self.length), context.left)
+        return prefixed("user_", nothing) | prefixed("item_", left)
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self.users.clear()
+        self.items.clear()
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """A copy of all histories."""
+        return prefixed("user_", self.users.state()) | prefixed("item_", self.items.state())
+
+    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
+        """Restore what `state` returned."""
+        self.users.load_state(without_prefix("user_", state))
+        self.items.load_state(without_prefix("item_", state))

@@ -1,0 +1,109 @@
+"""The signals of one model, built from the list in its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import torch
+
+from felrec.data.events import Events, RowChange
+from felrec.model.signals.follows import Follows
+from felrec.model.signals.hit_rates import HitRates
+from felrec.model.signals.profile import LogProfile
+from felrec.model.signals.recent import RecentEvents
+from felrec.model.signals.repetition import Repetition
+from felrec.model.signals.signal import PairSignal, Signal
+from felrec.model.signals.together import Together
+from felrec.model.signals.trend import Trend
+from felrec.model.signals.vectors import VectorNetwork, Vectors
+from felrec.recommender import ErasureContext, Tensors
+
+SignalName = Literal["trend", "repetition", "together", "follows", "vectors", "profile", "hit-rates"]
+SIGNALS: tuple[SignalName, ...] = get_args(SignalName)
+NEED_TREND = ("profile", "hit-rates")
+
+
+class SignalSet:
+    """Signals by name, None where one is left out; together they are the state of a model."""
+
+    def __init__(
+        self,
+        names: list[SignalName],
+        history_length: int,
+        sizes: dict[str, int],  # how many items the tables of repetition, together and follows keep in a row
+        vectors: VectorNetwork | None,
+        width: int,
+        device: torch.device,
+    ) -> None:
+        self.recent = recent = RecentEvents(history_length)
+        self.trend = Trend(recent) if "trend" in names else None
+        self.repetition = Repetition(sizes["repetition"], recent) if "repetition" in names else None
+        self.together = Together(sizes["together"], recent) if "together" in names else None
+        self.follows = Follows(sizes["follows"], recent) if "follows" in names else None
+        self.vectors = Vectors(vectors, width, recent, device) if vectors else None
+        self.profile = self.hit_rates = None
+        if self.trend and "profile" in names:
+            self.profile = self.trend.profile = LogProfile(recent, self.trend, self.repetition, self.together)
+        if self.trend and "hit-rates" in names:
+            self.hit_rates = HitRates(self.of_pairs, recent, self.trend)
+
+    @property
+    def of_pairs(self) -> list[PairSignal]:
+        """Those that speak for pairs of a user and an item."""
+        signals: list[PairSignal | None] = [self.repetition, self.together, self.follows]
+        return [signal for signal in signals if signal]
+
+    def __iter__(self) -> Iterator[Signal | RecentEvents]:
+        yield self.recent
+        signals: list[Signal | None] = [self.trend, *self.of_pairs, self.profile, self.hit_rates, self.vectors]
+        yield from (signal for signal in signals if signal)
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """Features that the item network reads."""
+        return self.trend.names + self.log_names if self.trend else ()
+
+    @property
+    def pair_names(self) -> tuple[str, ...]:
+        """Features of signals that the pair network reads."""
+        rates = self.hit_rates.names if self.hit_rates else ()
+        return tuple(name for signal in self.of_pairs for name in signal.names) + rates
+
+    @property
+    def log_names(self) -> tuple[str, ...]:
+        """Features of the log, which both networks read."""
+        return self.profile.names if self.profile else ()
+
+    def change(self, events: Events) -> RowChange:
+        """The rows that a block of events changes. Reads only."""
+        block = self.recent.block(events)
+        return _joined(signal.change(block) for signal in self)
+
+    def forget(self, user: int, context: ErasureContext) -> RowChange:
+        """The rows that dropping a user changes. Reads only."""
+        return _joined(signal.forget(user, context) for signal in self)
+
+    def apply_change(self, change: RowChange) -> None:
+        """Copy the rows of a change."""
+        for signal in self:
+            signal.apply_change(change)
+
+    def clear(self) -> None:
+        """Forget all events."""
+        for signal in self:
+            signal.clear()
+
+    def state(self) -> Tensors:
+        """A copy of all rows."""
+        return {name: torch.from_numpy(rows) for signal in self for name, rows in signal.state().items()}
+
+    def load_state(self, state: Tensors) -> None:
+        """Restore what `state` returned."""
+        arrays = {name: rows.numpy() for name, rows in state.items()}
+        for signal in self:
+            signal.load_state(arrays)
+
+
+def _joined(changes: Iterator[RowChange]) -> RowChange:
+    return {name: rows for change in changes for name, rows in change.items()}

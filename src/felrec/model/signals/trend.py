@@ -1,0 +1,81 @@
+"""Trend: how popular an item is, over short and long horizons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from felrec.data.events import RowChange, Rows, prefixed, without_prefix
+from felrec.data.tables.trend_counts import TREND_HALF_LIVES, TrendCounts
+from felrec.model.signals.recent import Block, RecentEvents
+from felrec.model.signals.signal import Floats, State
+from felrec.recommender import ErasureContext
+
+if TYPE_CHECKING:
+    from felrec.model.signals.profile import LogProfile
+
+_TABLE = "trend_"
+_BACKGROUND = 1e-6  # share of all events that an item without any is assumed to have
+
+
+class Trend:
+    """Features per item: log count, log decayed counts, the share at the trusted horizon, and the age."""
+
+    def __init__(self, recent: RecentEvents) -> None:
+        self.counts = TrendCounts()
+        self.profile: LogProfile | None = None  # knows which horizon predicts best on this log
+        self._recent = recent
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything that more is better of, then the age."""
+        decayed = (f"trend.log_decayed_{half_life:.0f}" for half_life in TREND_HALF_LIVES)
+        trusted = ("trend.trusted_share",) if self.profile else ()
+        return ("trend.log_count", *decayed, *trusted, "trend.log_age")
+
+    def item_features(self, items: Rows) -> Floats:
+        """Features (C, F) of items."""
+        decayed = self.counts.decayed(items)
+        columns: list[NDArray[np.floating]] = [_log1p(self._recent.items.counts(items))[:, None], _log1p(10 * decayed)]
+        if self.profile:
+            trusted = (self.counts.shares(decayed) * self.profile.horizon_weights).sum(axis=1)
+            columns.append(np.log(trusted / _BACKGROUND + 1).astype(np.float32)[:, None] / 2)
+        columns.append(_log1p(self.counts.ages(items))[:, None] / 5)
+        return np.concatenate(columns, axis=1).astype(np.float32)
+
+    def change(self, block: Block) -> RowChange:
+        """The counts of the items that a block touches."""
+        return prefixed(_TABLE, self.counts.change(block.events.items))
+
+    def touched(self, change: RowChange) -> Rows:
+        """The items whose features a change has changed, if it made no new moment."""
+        return change[f"{_TABLE}mass"][0]
+
+    def apply_change(self, change: RowChange) -> None:
+        """Copy the rows of a change."""
+        self.counts.apply_change(without_prefix(_TABLE, change))
+
+    def forget(self, user: int, context: ErasureContext) -> RowChange:
+        """The counts of the user's items, smaller by the share of their events that go."""
+        return prefixed(_TABLE, self.counts.forget(context.items, context.taken, context.left))
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self.counts.clear()
+
+    def state(self) -> State:
+        """A copy of all counts."""
+        return prefixed(_TABLE, self.counts.state())
+
+    def load_state(self, state: State) -> None:
+        """Restore what `state` returned."""
+        self.counts.load_state(without_prefix(_TABLE, state))
+
+
+def _log1p(values: NDArray[np.number]) -> Floats:
+    """ln(1 + x) in single precision; numpy's takes seven times as long."""
+    logarithm: Floats = torch.log1p(torch.from_numpy(values)).float().numpy()
+    return logarithm
