@@ -65,7 +65,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         (["evaluate", "LOG", "RUN"], "is a file; name the directory of a run first, then the log"),
         (["evaluate", "RUN", "LOG", "--events", "events.csv"], "end the name in .parquet"),
         (["pretrain", "--out", "NEW"], "--synthetic 8"),
-        (["reproduce", "ablation", "--data", "LOG", "--out", "NEW", "--scale", "evens=1"], "no such scale"),
+        (["reproduce", "ablation", "--data", "LOG", "--out", "NEW", "--scale", "evens=1"], "unknown key or no value"),
         (["datasets", "fetch", "ml-3", "--to", "NEW"], "ml-100k"),
         (["demo", "--out", "RUN"], "not an earlier demo"),
     ],

@@ -28,8 +28,8 @@ def export(
 ) -> None:
     """Export the events of a store as a log.
 
-    The store may be in use by a service. Times are as submitted. Erased users are omitted. A store that started from a run holds only the events after it:
-    pass the log of the run with --log to export both.
+    The store may be in use by a service. Times are as submitted. Erased users are omitted. A store that started from a
+    run holds only the events after it: pass the log of the run with --log to export both.
 
     \b
     Example:

@@ -16,7 +16,7 @@ def import_log(
     log: Log,
     run: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="Run of the store; default: the run around it, or pretrained."),
+        typer.Argument(metavar="[DIR]", help="Run of the store; default: the run that holds it, or pretrained."),
     ] = None,
     store: Annotated[
         Path | None,
