@@ -246,7 +246,7 @@ def test_zero_shot_has_every_pair(made: dict[str, Path]) -> None:
     assert "| felrec-q-zero | 0.098 / 0.7025 | 0.053 / 0.8865 |" in text
 
 
-def test_protocols_tell_how_much_is_leak(made: dict[str, Path]) -> None:
+def test_protocols_show_the_leak(made: dict[str, Path]) -> None:
     rows = told(made, "protocols")["rows"]
     assert [row["model"] for row in rows] == list(MODELS)
     text = page(made, "protocols")
@@ -256,10 +256,10 @@ def test_protocols_tell_how_much_is_leak(made: dict[str, Path]) -> None:
         numbers = f"| {row['online']['rank']:.3f} | {row['paper']['rank']:.3f} | {row['leak']['rank']:+.3f} |"
         assert f"| {row['model']} {numbers}" in text
     popular = rows[MODELS.index("popularity")]
-    assert popular["leak"]["rank"] < 0  # first events are no misses there
+    assert popular["leak"]["rank"] < 0  # the paper's protocol does not count first events as misses
 
 
-def test_a_second_time_gives_the_same_page(
+def test_a_second_run_gives_the_same_page(
     made: dict[str, Path], runs: Path, log: Data, tmp_path: Path, runner: ExperimentRunner
 ) -> None:
     reproduce("protocols", runner, [log], tmp_path)
@@ -269,7 +269,7 @@ def test_a_second_time_gives_the_same_page(
 
 
 def test_the_number_of_logs_is_checked(runner: ExperimentRunner, log: Data, other: Data, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="one --data"):
+    with pytest.raises(ConfigError, match="exactly one log"):
         reproduce("ablation", runner, [log, other], tmp_path)
     with pytest.raises(ConfigError, match="two logs"):
         reproduce("zero-shot", runner, [log], tmp_path)
@@ -277,22 +277,22 @@ def test_the_number_of_logs_is_checked(runner: ExperimentRunner, log: Data, othe
         reproduce("table-netflix", runner, [log], tmp_path)
 
 
-def test_zero_shot_refuses_what_belongs_to_one_log(
+def test_zero_shot_refuses_models_that_do_not_transfer(
     runner: ExperimentRunner, log: Data, other: Data, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match="bpr-mf has no weights that say anything"):
+    with pytest.raises(ConfigError, match="bpr-mf has no weights that transfer"):
         reproduce("zero-shot", runner, [log, other], tmp_path)
 
 
-def test_settings_that_are_not_the_defaults_are_said(made: dict[str, Path]) -> None:
-    assert "* other settings than the defaults, for every model that has them: `" in page(made, "ablation")
+def test_settings_that_differ_from_the_defaults_are_stated(made: dict[str, Path]) -> None:
+    assert "* settings that differ from the defaults, for every model that has them: `" in page(made, "ablation")
     assert "`width=8`" in page(made, "ablation")
 
 
-def test_models_that_an_experiment_says_nothing_of_are_refused_before_training(tmp_path: Path, log: Data) -> None:
+def test_unsuitable_models_are_refused_before_training(tmp_path: Path, log: Data) -> None:
     for name, model, says in [
         ("cold-start", "sasrec", "sasrec cannot represent new items"),
-        ("ablation", "felrec-s", "of felrec-q and felrec-p"),
+        ("ablation", "felrec-s", "need felrec-q or felrec-p"),
     ]:
         with pytest.raises(ConfigError, match=says):
             reproduce(name, ExperimentRunner(tmp_path / "runs", models=(model,)), [log], tmp_path / name)
@@ -300,7 +300,7 @@ def test_models_that_an_experiment_says_nothing_of_are_refused_before_training(t
 
 
 def test_a_partition_without_events_has_no_leak(tmp_path: Path) -> None:
-    """BPR-MF represents observed users only, and here everybody in the test part is new."""
+    """BPR-MF represents observed users only; here all users of the test part are new."""
     rows = pl.DataFrame({"user": range(300), "item": [n % 7 for n in range(300)], "timestamp": range(300)})
     new = Data.of("new", InteractionLog.from_frame(rows), Scale())
     runner = ExperimentRunner(tmp_path / "runs", Scale(epochs=1), ("bpr-mf", "popularity"))

@@ -18,7 +18,7 @@ def test_the_newest_events_are_kept(events: float, left: int) -> None:
     assert len(cut) == left
     np.testing.assert_array_equal(cut.times, LOG.times[-left:])
     assert cut.item_ids.ids(cut.items) == LOG.item_ids.ids(LOG.items[-left:])
-    assert cut.users.max() + 1 == cut.n_users  # numbered anew
+    assert cut.users.max() + 1 == cut.n_users  # rows are renumbered
 
 
 def test_the_same_log_cut_in_two_ways_has_two_names() -> None:

@@ -215,7 +215,7 @@ function tell(points) {
     byId("lab-told").replaceChildren(
       `After ${many(last.event, "event")}: median rank `, h("strong", {}, count(last.median)), " for held-out users, rank ",
       h("strong", {}, count(last.popularity)), " by decayed popularity. ",
-      `The last event and the new ranks took ${short(last.milliseconds)} ms.`,
+      `Recording the last event and updating the ranks took ${short(last.milliseconds)} ms.`,
     );
   }
 }

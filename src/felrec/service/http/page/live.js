@@ -14,9 +14,9 @@ let busy = false;
 let input;
 
 export function mount() {
-  input = picker(byId("live-user"), { kind: "users", label: "User", strangers: true, chosen: ({ id }) => open(id) });
+  input = picker(byId("live-user"), { kind: "users", label: "User", allowNew: true, chosen: ({ id }) => open(id) });
   picker(byId("live-item"), { kind: "items", label: "Item", clears: true, chosen: (item) => take(item, performance.now()) });
-  byId("live-random").addEventListener("click", () => attempt(someone));
+  byId("live-random").addEventListener("click", () => attempt(openRandomUser));
   byId("live-stranger").addEventListener("click", () => open(`visitor-${randomKey().slice(0, 6)}`));
   byId("live-seen").addEventListener("change", () => refresh());
   byId("live-tag").addEventListener("change", () => refresh());
@@ -25,7 +25,7 @@ export function mount() {
 /** Called when the view opens; `wanted` is the user in the address, if any. */
 export function show(wanted) {
   if (wanted && wanted !== user) open(wanted);
-  else if (!user) attempt(someone);
+  else if (!user) attempt(openRandomUser);
   else {
     remember("live", [user], true);
     refresh();
@@ -34,7 +34,7 @@ export function show(wanted) {
 
 export function hide() {}
 
-async function someone() {
+async function openRandomUser() {
   const before = user;
   const { users } = await get("v1/users", { sample: true, limit: 12 });
   if (user !== before) return; // another user was chosen in the meantime

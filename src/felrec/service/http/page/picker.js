@@ -7,10 +7,10 @@ const PAUSE = 120; // milliseconds without typing before a search
 let made = 0;
 
 /**
- * kind: "users" or "items". `chosen(thing)` is called with {id, title?}; with `strangers` also for an unknown id.
+ * kind: "users" or "items". `chosen(thing)` is called with {id, title?}; with `allowNew` also for an unknown id.
  * Returns the input, with `show(thing)` to set the choice from outside.
  */
-export function picker(place, { kind, label, chosen, clears = false, strangers = false }) {
+export function picker(place, { kind, label, chosen, clears = false, allowNew = false }) {
   const list = h("ul", { role: "listbox", id: `options-${++made}`, hidden: true, "aria-label": label });
   const input = h("input", {
     type: "text", role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id,
@@ -54,7 +54,7 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
       found = answer[kind];
       foundFor = typed;
       list.replaceChildren(...found.map((thing, index) => option(thing, `${list.id}-${index}`, () => choose(thing))));
-      if (!found.length) list.replaceChildren(h("li", { class: "none", role: "presentation" }, nothing(kind, strangers)));
+      if (!found.length) list.replaceChildren(h("li", { class: "none", role: "presentation" }, nothing(kind, allowNew)));
       at = -1;
       list.hidden = false;
       input.setAttribute("aria-expanded", "true");
@@ -93,7 +93,7 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
     }
     const thing = found[at] ?? found.find(({ id, title }) => id === typed || title === typed);
     if (thing) choose(thing);
-    else if (typed && strangers) choose({ id: typed });
+    else if (typed && allowNew) choose({ id: typed });
     else if (typed && found.length === 1) choose(found[0]);
     else if (found.length) mark(0); // the next Enter chooses it
   };
@@ -103,9 +103,9 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
   return input;
 }
 
-function nothing(kind, strangers) {
+function nothing(kind, allowNew) {
   if (kind === "items") return "No matching item.";
-  return strangers ? "No matching user. Press Enter to use this id for a new user." : "No matching user.";
+  return allowNew ? "No matching user. Press Enter to use this id for a new user." : "No matching user.";
 }
 
 function option(thing, id, choose) {
