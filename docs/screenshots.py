@@ -1,4 +1,4 @@
-"""Take the pictures of docs/page.md from the demo: `python docs/screenshots.py` (needs chromium and a minute)."""
+"""Make the screenshots of docs/page.md from the demo: `python docs/screenshots.py` (needs chromium and a minute)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from playwright.sync_api import Page, sync_playwright
 IMAGES = Path(__file__).with_name("images")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 SIZE = {"width": 1280, "height": 860}
-BUSY = 30  # seconds of traffic before the picture of the health view
+BUSY = 30  # seconds of traffic before the screenshot of the health view
 
 
 def live(page: Page) -> None:
-    """Somebody takes the fourth of their recommendations."""
+    """Record an event with the fourth recommendation."""
     page.locator("#recommended li").nth(9).wait_for()
     page.locator("#recommended button").nth(3).click()
     page.locator("#click-to-list").wait_for()
@@ -30,7 +30,7 @@ def live(page: Page) -> None:
 
 
 def lab(page: Page) -> None:
-    """A whole run."""
+    """Run the experiment to its end."""
     page.wait_for_timeout(1_000)
     page.locator("#lab-run").click()
     page.get_by_text("After 12 events").wait_for(timeout=60_000)
@@ -38,21 +38,21 @@ def lab(page: Page) -> None:
 
 
 def map_(page: Page) -> None:
-    """The map, once it is made, with an item selected."""
+    """Wait for the map and select an item."""
     page.locator("#map-best-items li").first.wait_for(timeout=120_000)
     page.locator("#map-best-items button").first.click()
-    page.get_by_text("Users by how well they match this item").wait_for()
+    page.get_by_text("Users are coloured by match with this item").wait_for()
     page.mouse.move(0, 0)
     page.wait_for_timeout(600)
 
 
 def health(page: Page) -> None:
-    """Half a minute of traffic."""
+    """Wait for half a minute of traffic."""
     page.wait_for_timeout(BUSY * 1_000)
 
 
 def traffic(url: str, stop: threading.Event) -> None:
-    """Visitors who look at their list and take something of it, and now and then something new."""
+    """Users request recommendations and interact with one of them, or now and then with a new item."""
     rng = random.Random(0)
     with httpx.Client(base_url=url, trust_env=False, timeout=30) as api:
         users = [user["id"] for user in api.get("/v1/users", params={"sample": True, "limit": 100}).json()["users"]]
@@ -64,7 +64,7 @@ def traffic(url: str, stop: threading.Event) -> None:
 
 
 def take_all(url: str) -> None:
-    """One picture a view in light, and the map in dark."""
+    """One screenshot of each view in light mode, and the map in dark mode."""
     pictures = (("live", live, "light"), ("lab", lab, "light"), ("map", map_, "light"), ("map", map_, "dark"))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
@@ -75,7 +75,7 @@ def take_all(url: str) -> None:
                 threading.Thread(target=traffic, args=(url, stop), daemon=True).start()
             page.goto(f"{url}/#/{view}")
             act(page)
-            page.evaluate("scrollTo(0, 0)")  # the header would stand within the picture
+            page.evaluate("scrollTo(0, 0)")  # else the sticky header covers part of the screenshot
             page.screenshot(path=IMAGES / f"page-{view}{'-dark' if scheme == 'dark' else ''}.png", full_page=True)
             stop.set()
             page.close()
@@ -83,7 +83,7 @@ def take_all(url: str) -> None:
 
 
 def main() -> None:
-    """Start the demo, take the pictures, stop it."""
+    """Start the demo, take the screenshots, stop it."""
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", "from felrec.cli import main; main()", "demo", "--out", f"{folder}/demo"]

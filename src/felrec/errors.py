@@ -1,21 +1,21 @@
-"""Every error that felrec raises on purpose.
+"""Every error that felrec raises on purpose, and its place in the tree.
 
-    FelrecError            base: its message is one line that says what is wrong and what to do
-    ├── DataError          a log that cannot be used: the file, column or row at fault is named
-    ├── FetchError         a dataset that could not be downloaded or does not match its checksum
-    ├── ConfigError        a setting that does not exist or does not fit
-    ├── CheckpointError    a run directory that is missing, damaged, or does not fit the log
-    ├── TrainingError      training that cannot go on, such as a loss that is not finite
-    ├── ServiceError       a request that a service refused or did not answer, as `felrec.client` tells it
-    ├── StoreError         a store that cannot be used
-    │   ├── StoreFull      no room on the disk or within the limit; nothing of the write happened
-    │   ├── StoreDamaged   bytes of the file are not those that were written
-    │   ├── StoreMismatch  a store of another model, other weights, another width or a newer format
-    │   └── StoreBusy      another engine writes to the store
-    └── EngineError        what the engine does not take
-        ├── InvalidRequest something that was asked for does not fit
-        ├── NotFound       a user or an item that the store does not know
-        ├── KeyConflict    an idempotency key that came before with other events
+    FelrecError            base; the message is one line that says what is wrong and what to do
+    ├── DataError          a log cannot be used; the message names the file, column or row at fault
+    ├── FetchError         a dataset could not be downloaded or does not match its checksum
+    ├── ConfigError        a setting does not exist or is invalid
+    ├── CheckpointError    a run directory is missing, damaged, or does not match the log
+    ├── TrainingError      training cannot continue, for example because the loss is not finite
+    ├── ServiceError       a service rejected a request or did not respond; raised by `felrec.client`
+    ├── StoreError         a store cannot be used
+    │   ├── StoreFull      the disk is full or the size limit is reached; nothing was written
+    │   ├── StoreDamaged   the file is corrupt
+    │   ├── StoreMismatch  the store belongs to another model, other weights, another width or a newer format
+    │   └── StoreBusy      another engine is writing to the store
+    └── EngineError        the engine rejected a request
+        ├── InvalidRequest a parameter is invalid
+        ├── NotFound       the store has no such user or item
+        ├── KeyConflict    an idempotency key was reused with different events
         ├── Overloaded     the queue is full; try again after `retry_after` seconds
         └── Stopped        the engine is closing
 
@@ -24,7 +24,7 @@ The command line prints the message alone and exits with code 2.
 
 
 def how_to_install(extra: str) -> str:
-    """What to do where an optional part is missing.
+    """The instruction to install an extra.
 
     >>> how_to_install("serve")
     "in the checkout run pip install -c constraints.txt -e '.[serve]'"
@@ -33,31 +33,31 @@ def how_to_install(extra: str) -> str:
 
 
 class FelrecError(Exception):
-    """Base of all errors that a user can cause and mend."""
+    """Base of all errors that a user can cause and fix."""
 
 
 class DataError(FelrecError):
-    """A log that cannot be used."""
+    """A log cannot be used."""
 
 
 class FetchError(FelrecError):
-    """A dataset that could not be downloaded or verified."""
+    """A dataset could not be downloaded or verified."""
 
 
 class ConfigError(FelrecError):
-    """A setting that does not exist or does not fit."""
+    """A setting does not exist or is invalid."""
 
 
 class CheckpointError(FelrecError):
-    """A run directory that is missing, damaged, or does not fit."""
+    """A run directory is missing, damaged, or does not match."""
 
 
 class TrainingError(FelrecError):
-    """Training that cannot go on."""
+    """Training cannot continue."""
 
 
 class ServiceError(FelrecError):
-    """A request that a service refused or did not answer: its status (0 for none), code and request id."""
+    """A service rejected a request or did not respond (status 0)."""
 
     def __init__(self, message: str, status: int, code: str, request_id: str) -> None:
         super().__init__(message)
@@ -65,39 +65,39 @@ class ServiceError(FelrecError):
 
 
 class StoreError(FelrecError):
-    """A store that cannot be used."""
+    """A store cannot be used."""
 
 
 class StoreFull(StoreError):
-    """No room; nothing of the write happened."""
+    """The disk is full or the size limit is reached; nothing was written."""
 
 
 class StoreDamaged(StoreError):
-    """Bytes of the file are not those that were written."""
+    """The file is corrupt."""
 
 
 class StoreMismatch(StoreError):
-    """A store of another model, other weights, another width or a newer format."""
+    """The store belongs to another model, other weights, another width or a newer format."""
 
 
 class StoreBusy(StoreError):
-    """Another engine writes to the store."""
+    """Another engine is writing to the store."""
 
 
 class EngineError(FelrecError):
-    """What the engine does not take."""
+    """The engine rejected a request."""
 
 
 class InvalidRequest(EngineError):
-    """Something that was asked for does not fit."""
+    """A parameter is invalid."""
 
 
 class NotFound(EngineError):
-    """A user or an item that the store does not know."""
+    """The store has no such user or item."""
 
 
 class KeyConflict(EngineError):
-    """An idempotency key that came before with other events."""
+    """An idempotency key was reused with different events."""
 
 
 class Overloaded(EngineError):

@@ -1,4 +1,4 @@
-"""A small log and a small run that the tests of the commands share."""
+"""A small log and a small run, shared by the tests of the commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_log(path: Path, events: int, seed: int = 3) -> Path:
 
 
 def command(*arguments: object) -> list[str]:
-    """The real program, in a process of its own."""
+    """The command line of the real program, to run in its own process."""
     return [sys.executable, "-c", "from felrec.cli import main; main()", *map(str, arguments)]
 
 

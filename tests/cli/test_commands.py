@@ -35,7 +35,7 @@ def test_datasets(invoke: Invoke) -> None:
         assert f"{dataset.rows:,}" in line
 
 
-def test_what_has_no_published_checksum_gets_its_sum_printed(invoke: Invoke, tmp_path: Path) -> None:
+def test_without_a_published_checksum_the_sha256_is_printed(invoke: Invoke, tmp_path: Path) -> None:
     folder = tmp_path / "jodie-mooc"
     folder.mkdir()
     (folder / "mooc.csv").write_bytes(b"abc")  # already there, so nothing is downloaded
@@ -100,10 +100,10 @@ def test_recommend_to_a_user(invoke: Invoke, run: Path) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_an_unknown_user_is_welcome_and_told(invoke: Invoke, run: Path) -> None:
+def test_an_unknown_user_gets_recommendations_and_a_note(invoke: Invoke, run: Path) -> None:
     result = invoke("recommend", run, "--user", "nobody", "-k", 3)
     assert result.exit_code == 0
-    assert "user nobody has no event yet" in result.stderr
+    assert "user nobody has no events yet" in result.stderr
     assert len(result.stdout.splitlines()) == 4
 
 

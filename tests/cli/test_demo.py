@@ -1,4 +1,4 @@
-"""The demo, on a few events: it serves, stops when told, starts afresh, and never removes what is not its own."""
+"""The demo on a few events: serves, stops on SIGINT, starts afresh, and never removes files of others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WITHOUT_GROCERIES = "demo.find_spec = lambda name: None"
 
 @contextmanager
 def started(*arguments: object, more: str = "pass") -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The real command with a small log: what it says first, and its process."""
+    """Run the real command with a small log; yields its first line of output and its process."""
     code = f"{SMALL}; {more}; from felrec.cli import main; main()"
     command = [sys.executable, "-c", code, "demo", *map(str, arguments)]
     with subprocess.Popen(
@@ -73,10 +73,10 @@ def test_groceries_have_names_and_happened_just_now(tmp_path: Path) -> None:
     assert shop is not None
     assert "the last 600 purchases" in shop.source
     engine = demo.prepare(tmp_path / "demo")
-    (somebody,) = engine.sample_users(1)
-    assert somebody.id.startswith("household-")
-    assert all(found.title and found.tags for found in engine.recommend(somebody.id).items)
-    assert all(past.title for past in engine.user(somebody.id).history)
+    (user,) = engine.sample_users(1)
+    assert user.id.startswith("household-")
+    assert all(found.title and found.tags for found in engine.recommend(user.id).items)
+    assert all(past.title for past in engine.user(user.id).history)
     assert 0 < newest(engine) < 120
     engine.close()
     for _ in range(2):  # a rerun starts afresh
@@ -95,19 +95,19 @@ def newest(engine: Engine) -> float:
 def test_a_demo_that_is_served_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "find_spec", lambda _: None)
     engine = demo.prepare(tmp_path / "demo")
-    with pytest.raises(CheckpointError, match="served by a demo that runs already"):
+    with pytest.raises(CheckpointError, match="in use by a running demo"):
         demo.prepare(tmp_path / "demo")
     assert engine.submit([NewEvent("ada", "tea")]).result().events == 601
     engine.close()
     assert (tmp_path / "demo" / "store.sqlite").exists()
 
 
-def test_what_is_no_demo_is_never_removed(tmp_path: Path) -> None:
+def test_other_directories_are_never_removed(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(CheckpointError, match="no demo"):
+    with pytest.raises(CheckpointError, match="not an earlier demo"):
         demo._clear(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
-    (tmp_path / demo.MARK).write_text("{}")  # somebody else may call a file so, too
-    with pytest.raises(CheckpointError, match="no demo"):
+    (tmp_path / demo.MARK).write_text("{}")  # other programs may use this file name, too
+    with pytest.raises(CheckpointError, match="not an earlier demo"):
         demo._clear(tmp_path)
     assert (tmp_path / "thesis.tex").exists()

@@ -1,4 +1,4 @@
-"""Whatever a user gets wrong: one line on stderr that says what to do, exit code 2, no traceback."""
+"""User errors: one line on stderr that says what to do, exit code 2, no traceback."""
 
 from __future__ import annotations
 
@@ -56,15 +56,18 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         (["recommend", "RUN", "--user", "1", "--item", "1"], "--user U or --item I"),
         (["recommend", "RUN", "--user", "1", "-k", "0"], "greater than or equal to 1"),
         (["recommend", "RUN", "--item", "never seen"], "no event yet"),
-        (["recommend", "pretrained", "--user", "1"], "knows no item yet"),
+        (
+            ["recommend", "pretrained", "--user", "1"],
+            "has no items; to recommend from the events of a store, start felrec serve",
+        ),
         (["evaluate", "pretrained", "LOG", "--set", "own_items=0"], "cannot be changed after training"),
         (["evaluate", "pretrained", "LOG", "--set", "ownitems=0"], "felrec-s has no setting 'ownitems'"),
         (["evaluate", "LOG", "RUN"], "is a file; name the directory of a run first, then the log"),
         (["evaluate", "RUN", "LOG", "--events", "events.csv"], "end the name in .parquet"),
         (["pretrain", "--out", "NEW"], "--synthetic 8"),
-        (["reproduce", "ablation", "--data", "LOG", "--out", "NEW", "--scale", "evens=1"], "no such scale"),
+        (["reproduce", "ablation", "--data", "LOG", "--out", "NEW", "--scale", "evens=1"], "unknown key or no value"),
         (["datasets", "fetch", "ml-3", "--to", "NEW"], "ml-100k"),
-        (["demo", "--out", "RUN"], "no demo"),
+        (["demo", "--out", "RUN"], "not an earlier demo"),
     ],
 )
 def test_one_line_that_says_what_to_do(

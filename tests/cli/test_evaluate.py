@@ -82,7 +82,7 @@ def test_a_setting_of_scoring_can_be_changed(invoke: Callable[..., Result], run:
     assert plain.stdout.splitlines()[2:] != neighbours.stdout.splitlines()[2:]
 
 
-def test_ties_are_told() -> None:
+def test_ties_are_noted() -> None:
     times = pl.Series([1.0, 1.0, 1.0, 2.0, 3.0]).to_numpy()
     assert "50.0 %" in (ties_note(times) or "")
     assert ties_note(times[2:]) is None

@@ -1,4 +1,4 @@
-"""`felrec pretrain`, and `pretrained` where a run is asked for."""
+"""`felrec pretrain`, and `pretrained` in place of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_weights_of_several_logs_work_on_another(log: Path, tmp_path: Path, invo
     assert re.search(r"total +150 +100.0 %", said)
 
 
-def test_pretrained_is_a_name_for_the_shipped_weights(log: Path, invoke: Invoke) -> None:
+def test_pretrained_names_the_bundled_weights(log: Path, invoke: Invoke) -> None:
     assert "felrec-s: protocol online, cache reset" in invoke("evaluate", "pretrained", log).stdout
     assert "cache empty" in invoke("evaluate", "pretrained", log, "--cache", "empty").stdout
 

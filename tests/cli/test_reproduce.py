@@ -1,4 +1,4 @@
-"""`felrec reproduce`: its names, its errors, and going on after it was killed."""
+"""`felrec reproduce`: names, errors, and resuming after a kill."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_table_on_the_command_line(invoke, log: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "runs").exists()
 
 
-def test_killed_and_called_again_it_goes_on(felrec, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_after_a_kill_the_same_command_resumes(felrec, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     log = write_log(tmp_path / "log.csv", 700)
     arguments = [
         *("reproduce", "table-movielens", "--data", log, "--models", "felrec-q,felrec-p"),

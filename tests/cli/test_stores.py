@@ -1,4 +1,4 @@
-"""The upkeep of a store: import, replay, backup, verify."""
+"""Store maintenance: import, replay, export, backup, verify."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture
 def store(tmp_path: Path, run: Path, log: Path, invoke: Invoke) -> Path:
-    """A store that began with a run and has imported the rest of its log."""
+    """A store that started from a run and has imported the rest of its log."""
     path = tmp_path / "store.sqlite"
     done = invoke("import", log, run, "--store", path)
-    assert "150 events taken in, 1,350 were there, 0 came late; 1,500 in all" in done.stdout
+    assert "150 events ingested, 1,350 already there, 0 late; 1,500 in total" in done.stdout
     return path
 
 
@@ -43,12 +43,12 @@ def test_of_the_log_of_the_run_only_the_rest_is_imported_and_only_once(
     store: Path, run: Path, log: Path, invoke: Invoke
 ) -> None:
     again = invoke("import", log, run, "--store", store).stdout
-    assert "0 events taken in, 1,500 were there" in again
-    assert "1,500 in all" in again
+    assert "0 events ingested, 1,500 already there" in again
+    assert "1,500 in total" in again
 
 
 def test_an_imported_log_is_an_observed_log(store: Path, run: Path, log: Path) -> None:
-    """In blocks of 256, as every replay."""
+    """Both use blocks of 256 events."""
     model, events = runs.load(run), read_log(log)
     for block in events.events[1_350:].blocks(256):
         model.recommender.observe(block)
@@ -62,10 +62,10 @@ def test_another_log_is_imported_whole_into_the_store_of_the_run(
     other = tmp_path / "other.csv"
     pl.DataFrame({"user": ["x", "y"], "item": [1, 2], "timestamp": [1_700_000_000, 1_700_000_001]}).write_csv(other)
     path = tmp_path / "s.sqlite"
-    assert "2 events taken in" in invoke("import", other, run, "--store", path, "--empty").stdout
-    assert "2 in all" in invoke("import", other, run, "--store", path).stdout
+    assert "2 events ingested" in invoke("import", other, run, "--store", path, "--empty").stdout
+    assert "2 in total" in invoke("import", other, run, "--store", path).stdout
     late = ("import", log, run, "--store", path, "--late", "take")
-    assert "1,500 events taken in, 0 were there, 1,500 came late" in invoke(*late).stdout
+    assert "1,500 events ingested, 0 already there, 1,500 late" in invoke(*late).stdout
 
 
 @pytest.mark.parametrize("imported", [True, False], ids=["after an import", "after training alone"])
@@ -78,12 +78,12 @@ def test_of_a_log_that_has_grown_only_the_new_rows_are_imported(
     rows = pl.read_csv(log)
     newest = rows["timestamp"].max()
     pl.concat([rows, rows.tail(3).with_columns(timestamp=pl.lit(newest) + 1)]).write_csv(grown)
-    said = "3 events taken in, 1,500" if imported else "153 events taken in, 1,350"
-    assert f"{said} were there, 0 came late; 1,503 in all" in invoke("import", grown, run, "--store", path).stdout
-    assert "0 events taken in, 1,503 were there" in invoke("import", grown, run, "--store", path).stdout
+    said = "3 events ingested, 1,500" if imported else "153 events ingested, 1,350"
+    assert f"{said} already there, 0 late; 1,503 in total" in invoke("import", grown, run, "--store", path).stdout
+    assert "0 events ingested, 1,503 already there" in invoke("import", grown, run, "--store", path).stdout
 
 
-def test_a_log_that_overlaps_is_refused_unless_one_says_what_to_do(
+def test_an_overlapping_log_is_refused_without_late(
     store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec, invoke: Invoke
 ) -> None:
     overlapping, rows = tmp_path / "overlapping.csv", pl.read_csv(log)
@@ -96,10 +96,10 @@ def test_a_log_that_overlaps_is_refused_unless_one_says_what_to_do(
     assert "add --late skip" in refused.stderr
     assert "150 events in 1 blocks" in invoke("verify", store, run).stdout
     done = invoke(*asked, "--late", "skip").stdout
-    assert "2 events taken in, 0 were there, 0 came late, 100 skipped; 1,502 in all" in done
+    assert "2 events ingested, 0 already there, 0 late, 100 skipped; 1,502 in total" in done
 
 
-def test_an_interrupted_import_goes_on(tmp_path: Path, run: Path, felrec: Felrec) -> None:
+def test_an_interrupted_import_continues(tmp_path: Path, run: Path, felrec: Felrec) -> None:
     rows = pl.DataFrame({"user": range(40_000), "item": range(40_000), "timestamp": range(40_000)})
     rows = rows.with_columns(user=pl.col("user") % 500, item=pl.col("item") * 7 % 300)
     rows.write_parquet(tmp_path / "long.parquet")
@@ -112,8 +112,8 @@ def test_an_interrupted_import_goes_on(tmp_path: Path, run: Path, felrec: Felrec
         process.send_signal(signal.SIGKILL)
     done = felrec(*asked)
     assert done.returncode == 0, done.stderr
-    assert "40,000 in all" in done.stdout
-    assert " 0 were there" not in done.stdout
+    assert "40,000 in total" in done.stdout
+    assert " 0 already there" not in done.stdout
 
 
 def wal(path: Path) -> int:
@@ -122,12 +122,12 @@ def wal(path: Path) -> int:
 
 
 def test_replay_with_other_weights(store: Path, run: Path, log: Path, tmp_path: Path, invoke: Invoke) -> None:
-    """The whole journal with other weights: as if these had been there from the first event on."""
+    """The state equals that of an offline model with the new weights that observed every event."""
     better = tmp_path / "better"
     invoke("train", log, "--model", "felrec-q", "--out", better, "--epochs", 1, "--seed", 7, *TINY)
     new = tmp_path / "new.sqlite"
     done = invoke("replay", store, better, "--out", new, "--log", log)
-    assert "1,500 events taken in by felrec-q" in done.stdout
+    assert "1,500 events replayed with felrec-q" in done.stdout
     assert sorted(file.name for file in tmp_path.glob("*new*")) == ["new.sqlite"]
     model, events = runs.load(better), read_log(log)
     model.recommender.reset()
@@ -136,19 +136,19 @@ def test_replay_with_other_weights(store: Path, run: Path, log: Path, tmp_path: 
             model.recommender.observe(block)
     offline = {name: tensor.numpy().tobytes() for name, tensor in model.recommender.state().items()}
     assert states(new, better) == offline
-    assert "0 events taken in, 1,500 were there" in invoke("import", log, better, "--store", new).stdout
+    assert "0 events ingested, 1,500 already there" in invoke("import", log, better, "--store", new).stdout
 
 
 def test_backup_and_verify(store: Path, run: Path, tmp_path: Path, invoke: Invoke) -> None:
-    assert "checked" in invoke("backup", store, tmp_path / "copy.sqlite").stdout
+    assert "verified" in invoke("backup", store, tmp_path / "copy.sqlite").stdout
     said = invoke("verify", tmp_path / "copy.sqlite", run).stdout
-    assert "150 events in 1 blocks after a base of 1,350" in said
-    assert "everything is right" in said
+    assert "150 events in 1 blocks after an initial state of 1,350 events" in said
+    assert "no problems found" in said
     assert states(tmp_path / "copy.sqlite", run) == states(store, run)
 
 
 @pytest.mark.parametrize("name", ["all.parquet", "all.csv"])
-def test_the_events_of_a_store_can_be_taken_elsewhere(
+def test_the_events_of_a_store_can_be_exported(
     name: str, store: Path, log: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
     out = tmp_path / name
@@ -169,17 +169,17 @@ def test_erased_users_are_not_exported(store: Path, run: Path, log: Path, tmp_pa
     assert user not in left["user"].cast(pl.String).to_list()
 
 
-def test_without_a_run_the_shipped_weights_take_a_log_in(log: Path, tmp_path: Path, invoke: Invoke) -> None:
+def test_without_a_run_a_log_is_imported_with_the_bundled_weights(log: Path, tmp_path: Path, invoke: Invoke) -> None:
     path = tmp_path / "elsewhere.sqlite"
-    assert "1,500 events taken in" in invoke("import", log, "--store", path).stdout
+    assert "1,500 events ingested" in invoke("import", log, "--store", path).stdout
     assert "1,500 events in 6 blocks" in invoke("verify", path, "pretrained").stdout
-    assert "0 events taken in, 1,500 were there" in invoke("import", log, "--store", path).stdout
-    new = tmp_path / "replayed.sqlite"  # it began with nothing, so no log is needed
-    assert "1,500 events taken in" in invoke("replay", path, "pretrained", "--out", new).stdout
+    assert "0 events ingested, 1,500 already there" in invoke("import", log, "--store", path).stdout
+    new = tmp_path / "replayed.sqlite"  # the store started empty, so no log is needed
+    assert "1,500 events replayed" in invoke("replay", path, "pretrained", "--out", new).stdout
     assert states(new, Path("pretrained")) == states(path, Path("pretrained"))
 
 
-def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec) -> None:
+def test_errors_are_one_line(store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec) -> None:
     (tmp_path / "text").write_text("no store")
     damaged = tmp_path / "damaged.sqlite"
     content = bytearray(store.read_bytes())
@@ -190,7 +190,7 @@ def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_pat
         (("import", log, run, "--store", store), "in use by another engine; stop it first"),
         (("verify", tmp_path / "text"), "no store of felrec"),
         (("verify", tmp_path / "nothing"), "there is no store; check the path"),
-        (("verify", damaged), "wrong; restore a backup"),
+        (("verify", damaged), "; restore a backup"),
         (("backup", damaged, tmp_path / "copy"), "damaged"),
         (("backup", store, store), "exists; give the backup a new name"),
         (("backup", store, tmp_path / "no" / "copy"), "there is no directory"),
@@ -198,7 +198,7 @@ def test_what_cannot_work_is_one_line(store: Path, run: Path, log: Path, tmp_pat
         (("replay", store, run, "--out", tmp_path / "new"), "give the log of that run with --log"),
         (("replay", store, run, "--out", store), "exists; give the new store another name"),
         (("export", store, tmp_path / "out.csv"), "give the log of that run with --log"),
-        (("export", store, tmp_path / "out.xml", "--journal"), "unknown ending; choose one of .parquet, .csv"),
+        (("export", store, tmp_path / "out.xml", "--journal"), "unknown extension; choose one of .parquet, .csv"),
         (("export", store, damaged, "--journal"), "exists; give the log another name"),
         (("export", store, tmp_path / "no" / "out.csv", "--journal"), "there is no directory"),
     ]

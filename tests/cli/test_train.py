@@ -1,4 +1,4 @@
-"""Training from the command line, and going on after an interruption."""
+"""Training from the command line, and resuming after an interruption."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_killed_and_resumed_equals_uninterrupted(felrec, tmp_path: Path) -> None
 
 
 def kill_within_an_epoch(process: subprocess.Popen[bytes], out: Path) -> dict[str, Any]:
-    """Kill -9 as soon as a checkpoint within an epoch is there; what the manifest says of it."""
+    """Kill -9 as soon as a checkpoint within an epoch exists; returns its entry in the manifest."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         if (out / "manifest.json").exists() and manifest_of(out).get("resume", {}).get("step", 0) >= 3:
@@ -86,7 +86,7 @@ def kill_within_an_epoch(process: subprocess.Popen[bytes], out: Path) -> dict[st
     raise AssertionError("training ended before it could be killed")
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv", 4_000)
     out = tmp_path / "out with space"
     line = command("train", log, "--model", "felrec-q", "--out", out, *TINY, "--set", "checkpoint_seconds=0.01")
@@ -133,7 +133,7 @@ def test_tensorboard_that_is_not_installed(  # type: ignore[no-untyped-def]
     monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard.writer", None)
     with pytest.raises(ConfigError, match=r"pip install .*'\.\[tensorboard\]'"):
         invoke("train", log, "--model", "felrec-q", "--out", tmp_path / "q", *TINY, "--set", "tensorboard=true")
-    assert not (tmp_path / "q").exists()  # nothing was begun
+    assert not (tmp_path / "q").exists()  # nothing was started
 
 
 def test_the_next_command_is_ready_to_be_copied(tmp_path: Path, invoke: Callable[..., Result]) -> None:

@@ -62,7 +62,7 @@ def test_a_model_that_belongs_to_its_log_sees_all_of_it() -> None:
     assert found.trained_share < SMALLEST_SHARE
     assert found.seconds == pytest.approx(0.3 * EPOCH)
     over = plan(Speed(1e-3, 1e-3, 1e-3), SPLIT, 0.3 * EPOCH, WANTED, whole=True)
-    assert over.seconds == pytest.approx(EPOCH)  # and the table will say so
+    assert over.seconds == pytest.approx(EPOCH)  # the table shows it
 
 
 def test_newest_is_the_end_of_train_and_the_beginning_of_validation() -> None:

@@ -1,4 +1,4 @@
-"""Every experiment from end to end: its files, its numbers, the paper's beside them, and its scale."""
+"""Every experiment end to end: its files, its numbers beside the paper's, and its scale."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def told(made: dict[str, Path], name: str, kind: str = "") -> dict[str, Any]:
 
 
 def lines(text: str, start: str) -> list[list[str]]:
-    """The rows of the first table whose head starts with a word."""
+    """The rows of the first table whose header starts with `start`."""
     found: list[list[str]] = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -69,7 +69,7 @@ def test_all_files_are_written(made: dict[str, Path], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_log_and_scale_are_said(made: dict[str, Path], name: str, log: Data) -> None:
+def test_log_and_scale_are_stated(made: dict[str, Path], name: str, log: Data) -> None:
     text, scale = page(made, name), told(made, name)["scale"]
     assert "the newest 80 % of the events, 1 epochs, gradients from 50 %" in text
     assert scale["text"] in text
@@ -110,17 +110,17 @@ def test_the_table_says_what_the_json_says(made: dict[str, Path]) -> None:
             assert row[place] == ("—" if None in numbers else " / ".join(f"{value:.3f}" for value in numbers))
 
 
-def test_the_papers_numbers_stand_beside_ours(made: dict[str, Path]) -> None:
+def test_the_papers_numbers_are_beside_ours(made: dict[str, Path]) -> None:
     head, *rows = lines(page(made, "table-movielens"), "model")
     by_name = {row[0]: row for row in rows}
-    assert [head[place] for place in (2, 4, 6, 8, 11)] == [*["paper's"] * 4, "paper's total"]
+    assert [head[place] for place in (2, 4, 6, 8, 11)] == [*["paper"] * 4, "total (paper)"]
     assert by_name["felrec-q"][2] == "0.48M"
     assert by_name["felrec-q"][8] == "0.102 / 0.7939"  # new items
     assert by_name["felrec-q-zero"][11] == "0.098 / 0.7025"
     assert by_name["sasrec"][6] == "0.026 / 0.9388"  # new users
     assert by_name["sasrec"][8] == "—"
     assert by_name["popularity"][2] == "—"
-    assert by_name["sasrec-ce"][2] == "—"  # not the paper's
+    assert by_name["sasrec-ce"][2] == "—"  # not in the paper
     assert by_name["sasrec-ce"][3] != by_name["sasrec"][3]
     twitch = {row[0]: row for row in lines(page(made, "table-twitch"), "model")[1:]}
     assert twitch["felrec-p"][4] == "0.019 / 0.9460"  # observed
@@ -128,9 +128,9 @@ def test_the_papers_numbers_stand_beside_ours(made: dict[str, Path]) -> None:
     assert "on Twitch" in page(made, "table-twitch")
 
 
-def test_without_another_log_the_zero_row_is_left_out_and_that_is_said(made: dict[str, Path]) -> None:
+def test_without_another_log_the_zero_row_is_omitted_with_a_note(made: dict[str, Path]) -> None:
     assert not any(row["model"].endswith("-zero") for row in told(made, "table-twitch")["rows"])
-    assert "left out, for want of another log" in page(made, "table-twitch")
+    assert "omitted, because no other log was given" in page(made, "table-twitch")
 
 
 def test_each_model_is_trained_once_for_all_experiments(made: dict[str, Path], runs: Path, log: Data) -> None:
@@ -186,18 +186,18 @@ def test_cold_start_needs_new_items(runner: ExperimentRunner) -> None:
     seconds = range(600)
     frame = pl.DataFrame({"user": [n % 20 for n in seconds], "item": [n % 7 for n in seconds], "timestamp": seconds})
     fixed = Data.of("fixed", InteractionLog.from_frame(frame), Scale())
-    with pytest.raises(DataError, match="no event of its test part is of a new item"):
+    with pytest.raises(DataError, match="the test part has no events of new items"):
         cold_start(runner, [fixed], None)
 
 
-def test_cold_start_says_when_new_items_reach_the_top(made: dict[str, Path]) -> None:
+def test_cold_start_reports_when_new_items_reach_the_top(made: dict[str, Path]) -> None:
     curves = told(made, "cold-start")["curves"]
     assert [curve["model"] for curve in curves] == ["popularity", "decayed-popularity", "felrec-q", "felrec-p"]
     for curve in curves:
         last = curve["points"][-1]
         assert (curve["events_until_top_tenth"] is None) == (last["rank"] > TOP)
-        assert curve["points"][0]["rank"] == 1.0  # before its first event nobody can recommend it
-    head, *rows = lines(page(made, "cold-start"), "events of the item before")
+        assert curve["points"][0]["rank"] == 1.0  # before its first event no model can recommend it
+    head, *rows = lines(page(made, "cold-start"), "earlier events of the item")
     assert head[-1] == "top 10 %"
     assert rows[1][-2] == f"{curves[1]['points'][-1]['rank']:.3f}"
 
@@ -210,7 +210,7 @@ def test_over_time_counts_every_event_that_a_model_can_represent(made: dict[str,
     assert events["sasrec", "O+U"] == events["felrec-q", "O+U"]
     first = curves[[c["model"] for c in curves].index("felrec-q")]["points"][0]
     assert (first["bin"], first["rank"]) == (0, 1.0)  # an item's first event is a miss
-    head, *rows = lines(page(made, "over-time"), "events of the item before")
+    head, *rows = lines(page(made, "over-time"), "earlier events of the item")
     column = head.index("felrec-q I, rank (events)")
     assert rows[0][column] == f"1.000 ({first['events']})"
 
@@ -246,7 +246,7 @@ def test_zero_shot_has_every_pair(made: dict[str, Path]) -> None:
     assert "| felrec-q-zero | 0.098 / 0.7025 | 0.053 / 0.8865 |" in text
 
 
-def test_protocols_tell_how_much_is_leak(made: dict[str, Path]) -> None:
+def test_protocols_show_the_leak(made: dict[str, Path]) -> None:
     rows = told(made, "protocols")["rows"]
     assert [row["model"] for row in rows] == list(MODELS)
     text = page(made, "protocols")
@@ -256,10 +256,10 @@ def test_protocols_tell_how_much_is_leak(made: dict[str, Path]) -> None:
         numbers = f"| {row['online']['rank']:.3f} | {row['paper']['rank']:.3f} | {row['leak']['rank']:+.3f} |"
         assert f"| {row['model']} {numbers}" in text
     popular = rows[MODELS.index("popularity")]
-    assert popular["leak"]["rank"] < 0  # first events are no misses there
+    assert popular["leak"]["rank"] < 0  # the paper's protocol does not count first events as misses
 
 
-def test_a_second_time_gives_the_same_page(
+def test_a_second_run_gives_the_same_page(
     made: dict[str, Path], runs: Path, log: Data, tmp_path: Path, runner: ExperimentRunner
 ) -> None:
     reproduce("protocols", runner, [log], tmp_path)
@@ -269,7 +269,7 @@ def test_a_second_time_gives_the_same_page(
 
 
 def test_the_number_of_logs_is_checked(runner: ExperimentRunner, log: Data, other: Data, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="one --data"):
+    with pytest.raises(ConfigError, match="exactly one log"):
         reproduce("ablation", runner, [log, other], tmp_path)
     with pytest.raises(ConfigError, match="two logs"):
         reproduce("zero-shot", runner, [log], tmp_path)
@@ -277,22 +277,22 @@ def test_the_number_of_logs_is_checked(runner: ExperimentRunner, log: Data, othe
         reproduce("table-netflix", runner, [log], tmp_path)
 
 
-def test_zero_shot_refuses_what_belongs_to_one_log(
+def test_zero_shot_refuses_models_that_do_not_transfer(
     runner: ExperimentRunner, log: Data, other: Data, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match="bpr-mf has no weights that say anything"):
+    with pytest.raises(ConfigError, match="bpr-mf has no weights that transfer"):
         reproduce("zero-shot", runner, [log, other], tmp_path)
 
 
-def test_settings_that_are_not_the_defaults_are_said(made: dict[str, Path]) -> None:
-    assert "* other settings than the defaults, for every model that has them: `" in page(made, "ablation")
+def test_settings_that_differ_from_the_defaults_are_stated(made: dict[str, Path]) -> None:
+    assert "* settings that differ from the defaults, for every model that has them: `" in page(made, "ablation")
     assert "`width=8`" in page(made, "ablation")
 
 
-def test_models_that_an_experiment_says_nothing_of_are_refused_before_training(tmp_path: Path, log: Data) -> None:
+def test_unsuitable_models_are_refused_before_training(tmp_path: Path, log: Data) -> None:
     for name, model, says in [
         ("cold-start", "sasrec", "sasrec cannot represent new items"),
-        ("ablation", "felrec-s", "of felrec-q and felrec-p"),
+        ("ablation", "felrec-s", "need felrec-q or felrec-p"),
     ]:
         with pytest.raises(ConfigError, match=says):
             reproduce(name, ExperimentRunner(tmp_path / "runs", models=(model,)), [log], tmp_path / name)
@@ -300,7 +300,7 @@ def test_models_that_an_experiment_says_nothing_of_are_refused_before_training(t
 
 
 def test_a_partition_without_events_has_no_leak(tmp_path: Path) -> None:
-    """BPR-MF represents observed users only, and here everybody in the test part is new."""
+    """BPR-MF represents observed users only; here all users of the test part are new."""
     rows = pl.DataFrame({"user": range(300), "item": [n % 7 for n in range(300)], "timestamp": range(300)})
     new = Data.of("new", InteractionLog.from_frame(rows), Scale())
     runner = ExperimentRunner(tmp_path / "runs", Scale(epochs=1), ("bpr-mf", "popularity"))

@@ -1,4 +1,4 @@
-"""The paper's numbers as data: they agree with one another, so they were typed correctly."""
+"""The published numbers are consistent with one another, which catches typing errors."""
 
 from __future__ import annotations
 

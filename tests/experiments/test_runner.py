@@ -1,4 +1,4 @@
-"""The runner: nothing is done twice, plans are kept, and what does not fit is trained on less."""
+"""The runner: no work is repeated, plans are kept, and models over budget are trained on less."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scale: the newest events are kept, names and values are checked, and it is said in words."""
+"""The scale: the newest events are kept, names and values are checked, and it is described in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_newest_events_are_kept(events: float, left: int) -> None:
     assert len(cut) == left
     np.testing.assert_array_equal(cut.times, LOG.times[-left:])
     assert cut.item_ids.ids(cut.items) == LOG.item_ids.ids(LOG.items[-left:])
-    assert cut.users.max() + 1 == cut.n_users  # numbered anew
+    assert cut.users.max() + 1 == cut.n_users  # rows are renumbered
 
 
 def test_the_same_log_cut_in_two_ways_has_two_names() -> None:
@@ -26,12 +26,12 @@ def test_the_same_log_cut_in_two_ways_has_two_names() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["events", "hours=3", "events=0", "events=many", "trained_share=2", "minutes=-1"])
-def test_what_cannot_be_meant_is_an_error(wrong: str) -> None:
+def test_invalid_scales_are_errors(wrong: str) -> None:
     with pytest.raises(ConfigError):
         read_scale([wrong])
 
 
-def test_everything_is_said() -> None:
+def test_the_description_names_everything() -> None:
     said = Scale(events=1_000_000, epochs=5, trained_share=0.25, minutes=20).describe()
     assert said.startswith("the newest 1,000,000 of the events, 20 CPU minutes")
     assert "at most 5 epochs" in said

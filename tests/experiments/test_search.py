@@ -1,4 +1,4 @@
-"""The search for a learning rate: every model the same, on validation, each rate tried once."""
+"""The learning-rate search: the same for every model, on validation, each rate tried once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map: the red dots are a real interaction, bright is a better match, and it is read as it was written."""
+"""The map: the red dots are a real interaction, brighter is a better match, and files round-trip."""
 
 from __future__ import annotations
 

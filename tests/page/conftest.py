@@ -1,4 +1,4 @@
-"""A real `felrec serve` over a small store with titles, and a real browser that may not misbehave."""
+"""A real `felrec serve` over a small store with titles, and a real browser whose errors fail the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from felrec import runs
 from felrec.data.synthetic import synthetic_log
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = (  # it runs as root on test machines, and shall not look for anything outside
+FLAGS = (  # tests may run as root, and nothing outside may be requested
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
@@ -37,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(run: Path, store: Path, *options: object) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The address of a service in a process of its own."""
+    """Run a service in its own process; yields its address and process."""
     code = "from felrec.cli import main; main()"
     arguments = ("serve", run, "--store", store, "--port", 0, *options)
     log = store.with_suffix(".log")
@@ -84,7 +84,7 @@ def api(service: str) -> Iterator[httpx.Client]:
         yield opened
 
 
-@pytest.fixture(scope="module")  # while it is open it holds the thread's event loop, which other tests want
+@pytest.fixture(scope="module")  # an open browser holds the thread's event loop, which other tests need
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no chromium here; install it as root with apt-get install chromium")
@@ -96,7 +96,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def watched(browser: Browser, url: str, **options: object) -> Iterator[Page]:
-    """A page of the service. It fails if the page logs an error or asks anybody but the service."""
+    """A page of the service. Fails if the page logs an error or sends a request to any other host."""
     context = browser.new_context(base_url=url, reduced_motion="reduce", **options)  # type: ignore[arg-type]
     context.set_default_timeout(20_000)
     page, faults, asked = context.new_page(), list[str](), list[str]()

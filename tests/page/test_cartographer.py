@@ -1,4 +1,4 @@
-"""The maker of maps: places near ones together, in the background, and says why where it cannot."""
+"""The map maker: places similar points together, works in the background, and reports why it cannot."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_near_vectors_lie_together() -> None:
     assert apart > 2 * max(part.std(axis=0).max() for part in (first, second))
 
 
-def test_items_are_called_as_they_are_called_now(engine: Engine) -> None:
+def test_items_have_their_current_titles(engine: Engine) -> None:
     pytest.importorskip("openTSNE")
     cartographer = Cartographer(engine)
     made = finished(cartographer)
@@ -62,7 +62,7 @@ def test_items_are_called_as_they_are_called_now(engine: Engine) -> None:
     assert (now.version, now.items[0].title) == (made.version, "A new title")
 
 
-def test_a_map_is_made_once_and_anew_when_it_is_outgrown(engine: Engine) -> None:
+def test_a_map_is_computed_once_and_again_when_the_store_has_grown(engine: Engine) -> None:
     pytest.importorskip("openTSNE")
     cartographer = Cartographer(engine)
     waiting = cartographer.latest()
@@ -81,7 +81,7 @@ def test_a_map_is_made_once_and_anew_when_it_is_outgrown(engine: Engine) -> None
     assert len(finished(cartographer, after=made).users) > len(made.users)
 
 
-def test_a_map_does_not_show_who_was_erased(engine: Engine) -> None:
+def test_a_map_does_not_show_erased_users(engine: Engine) -> None:
     pytest.importorskip("openTSNE")
     cartographer = Cartographer(engine)
     made = finished(cartographer)

@@ -1,4 +1,4 @@
-"""The frame around the views: themes, phone, keyboard, policy, keys, and what is said when things go wrong."""
+"""The frame around the views: themes, phone width, keyboard, security policy, API keys and error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VIEWS = ("live", "lab", "map", "health")
 
 
 def background(page: Page) -> int:
-    """The sum of red, green and blue behind everything."""
+    """The sum of red, green and blue of the page background."""
     colour = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
     return sum(map(int, colour.removeprefix("rgb(").removesuffix(")").split(",")))
 
@@ -37,7 +37,7 @@ def test_dark_and_light(browser: Browser, service: str) -> None:
 def test_views_by_keyboard(page: Page) -> None:
     page.goto("/")
     page.keyboard.press("Tab")
-    expect(page.get_by_text("Skip to the view")).to_be_focused()
+    expect(page.get_by_text("Skip to content")).to_be_focused()
     for name in ("felrec", "Live", "Cold-start lab"):
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name=name, exact=True)).to_be_focused()
@@ -80,7 +80,7 @@ def test_the_policy_is_strict_and_all_files_are_there(service: str) -> None:
             assert api.get(f"/static/{file}").status_code == 200
 
 
-def test_a_service_that_is_gone_is_named(browser: Browser, run: Path, tmp_path: Path) -> None:
+def test_a_stopped_service_is_reported(browser: Browser, run: Path, tmp_path: Path) -> None:
     context = browser.new_context()
     with serving(run, tmp_path / "store.sqlite") as (url, process):
         page = context.new_page()
@@ -95,23 +95,23 @@ def test_a_service_that_is_gone_is_named(browser: Browser, run: Path, tmp_path: 
     context.close()
 
 
-def test_what_is_shown_is_nobody_elses_and_it_goes_on_by_itself(browser: Browser, service: str) -> None:
+def test_an_outage_shows_no_other_users_data_and_the_page_recovers(browser: Browser, service: str) -> None:
     context = browser.new_context(base_url=service)
     page = context.new_page()
     page.goto("/#/live/5")
     expect(page.locator("#recommended li")).to_have_count(10)
     page.route("**/v1/**", lambda route: route.abort())
     page.locator("#live-stranger").click()
-    expect(page.locator("#recommended")).to_have_text("No answer.")
-    expect(page.locator("#history")).to_have_text("No answer.")
-    expect(page.locator("#status-text")).to_have_text("no answer", timeout=10_000)
+    expect(page.locator("#recommended")).to_have_text("No response.")
+    expect(page.locator("#history")).to_have_text("No response.")
+    expect(page.locator("#status-text")).to_have_text("no response", timeout=10_000)
     page.unroute("**/v1/**")
     expect(page.locator("#recommended li")).to_have_count(10, timeout=10_000)
     expect(page.get_by_role("alert")).to_be_hidden()
     page.get_by_role("link", name="Health").click()
     expect(page.locator(".tile .value").first).to_have_text("ready")
     page.route("**/v1/**", lambda route: route.abort())
-    expect(page.locator(".tile .value").first).to_have_text("no answer")
+    expect(page.locator(".tile .value").first).to_have_text("no response")
     context.close()
 
 
@@ -126,11 +126,11 @@ def test_a_key_is_asked_for_and_used(browser: Browser, run: Path, tmp_path: Path
         page = context.new_page()
         page.goto(f"{url}/#/live/5")
         expect(page.get_by_role("dialog")).to_contain_text("a key is needed")
-        page.locator("#key").fill("schlüssel€")  # no key of felrec has such
+        page.locator("#key").fill("schlüssel€")  # keys are ASCII
         page.keyboard.press("Enter")
         expect(page.locator("#key:invalid")).to_be_visible()
         page.get_by_role("button", name="Cancel").click()
-        expect(page.locator("#status-text")).to_have_text("needs a key", timeout=10_000)
+        expect(page.locator("#status-text")).to_have_text("key required", timeout=10_000)
         page.get_by_role("button", name="Enter a key").click()
         page.locator("#key").fill("another")
         page.keyboard.press("Enter")

@@ -1,4 +1,4 @@
-"""Health: the numbers are the service's, and they move."""
+"""Health: the tiles show the service's own numbers and follow them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_numbers_follow_the_service(page: Page, api: httpx.Client) -> None:
     api.post("/v1/interactions", json=new).raise_for_status()
     expect(tile(page, "Items")).to_have_text(f"{stats['items'] + 20:,}")
     expect(tile(page, "Cold items")).to_have_text(f"{stats['cold_items'] + 20:,}")
-    expect(tile(page, "Events a second")).not_to_have_text("0")
+    expect(tile(page, "Events per second")).not_to_have_text("0")
     assert page.locator("#latency-chart path.line").count() == 2
     assert page.locator("#catalogue-chart path.line").count() == 2
 
@@ -30,6 +30,6 @@ def test_numbers_follow_the_service(page: Page, api: httpx.Client) -> None:
 def test_popularity_bias(page: Page, api: httpx.Client) -> None:
     api.get("/v1/users/5/recommendations").raise_for_status()
     page.goto("/#/health")
-    expect(page.locator("#bias-over")).to_contain_text("answer")
+    expect(page.locator("#bias-over")).to_contain_text("request")
     expect(page.locator("#bias-chart rect")).to_have_count(10)
     expect(page.locator("#bias")).to_contain_text("Coverage")

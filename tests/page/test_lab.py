@@ -13,7 +13,7 @@ def found(api: httpx.Client, title: str) -> dict[str, object]:
     return item
 
 
-def test_similar_users_take_a_new_item_and_it_gets_ranks(page: Page, api: httpx.Client) -> None:
+def test_similar_users_interact_with_a_new_item_and_it_gets_ranks(page: Page, api: httpx.Client) -> None:
     page.goto("/#/lab")
     expect(page.locator("#lab-anchor input")).not_to_have_value("")
     page.locator("#lab-name").fill("Novelty")
@@ -30,11 +30,11 @@ def test_similar_users_take_a_new_item_and_it_gets_ranks(page: Page, api: httpx.
     item = found(api, "Novelty")
     assert item["events"] == 3
     ranks = [int(cell.replace(",", "")) for cell in page.locator("#lab-table td:nth-child(5)").all_text_contents()]
-    assert ranks == sorted(ranks)  # newest first: decayed popularity only rises
+    assert ranks == sorted(ranks)  # newest first: the rank by decayed popularity only improves
     assert ranks[0] < ranks[-1]
 
     page.locator("#lab-clear").click()
-    expect(page.locator("#lab-told")).to_contain_text("Off the shelf")
+    expect(page.locator("#lab-told")).to_contain_text("No longer recommended: Novelty")
     assert found(api, "Novelty")["available"] is False
 
 
@@ -52,7 +52,7 @@ def test_users_close_to_a_user(page: Page, api: httpx.Client) -> None:
     assert found(api, "Curiosity")["events"] == 1
 
 
-def test_a_suggestion_that_comes_late_does_not_replace_the_choice(page: Page) -> None:
+def test_a_late_suggestion_does_not_replace_the_choice(page: Page) -> None:
     waiting: list[Route] = []
     page.route("**/v1/users?*sample=true*", lambda route: waiting.append(route))
     page.goto("/#/lab")
@@ -64,18 +64,18 @@ def test_a_suggestion_that_comes_late_does_not_replace_the_choice(page: Page) ->
     expect(page.locator("#lab-anchor input")).to_have_value("")
 
 
-def test_what_was_put_can_be_taken_off_after_a_field_was_changed(page: Page, api: httpx.Client) -> None:
+def test_items_can_be_made_unavailable_after_a_field_changed(page: Page, api: httpx.Client) -> None:
     page.goto("/#/lab")
     expect(page.locator("#lab-anchor input")).not_to_have_value("")
     for name in ("Gadget", "Widget"):
         page.locator("#lab-name").fill(name)
-        page.locator("#lab-takers").fill("2" if name == "Gadget" else "3")  # forgets the trial before
+        page.locator("#lab-takers").fill("2" if name == "Gadget" else "3")  # clears the previous trial
         page.locator("#lab-step").click()
         expect(page.locator("#lab-told")).to_contain_text("After 1 event:")
     page.locator("#lab-watchers").fill("3")
     page.locator("#lab-watchers").blur()
     page.locator("#lab-clear").click()
-    expect(page.locator("#lab-told")).to_contain_text("not recommended any more: Gadget, Widget")
+    expect(page.locator("#lab-told")).to_contain_text("No longer recommended: Gadget, Widget")
     assert [found(api, name)["available"] for name in ("Gadget", "Widget")] == [False, False]
 
 
@@ -95,31 +95,31 @@ def begin(page: Page, name: str) -> None:
     page.locator("#lab-name").fill(name)
 
 
-def test_taking_off_ends_the_run(page: Page, api: httpx.Client) -> None:
+def test_making_the_item_unavailable_stops_the_run(page: Page, api: httpx.Client) -> None:
     begin(page, "Whatnot")
     page.locator("#lab-run").click()
     expect(page.locator("#lab-table tbody tr").nth(2)).to_be_visible()
     page.locator("#lab-clear").click()
-    expect(page.locator("#lab-told")).to_contain_text("Off the shelf")
+    expect(page.locator("#lab-told")).to_contain_text("No longer recommended: Whatnot")
     expect(page.locator("#lab-run")).to_have_text("Run")
     events = found(api, "Whatnot")["events"]
     page.wait_for_timeout(800)  # three steps of a run
-    item = found(api, "Whatnot")  # one: no second trial was begun
+    item = found(api, "Whatnot")  # exactly one: no second trial was started
     assert (item["available"], item["events"]) == (False, events)
 
 
-def test_what_an_earlier_page_put_can_be_taken_off(page: Page, api: httpx.Client) -> None:
+def test_items_of_an_earlier_session_can_be_made_unavailable(page: Page, api: httpx.Client) -> None:
     begin(page, "Leftover")
     page.locator("#lab-step").click()
     expect(page.locator("#lab-told")).to_contain_text("After 1 event:")
     page.reload()
     page.locator("#lab-clear").click()
-    expect(page.locator("#lab-told")).to_contain_text("not recommended any more: Leftover")
+    expect(page.locator("#lab-told")).to_contain_text("No longer recommended: Leftover")
     assert found(api, "Leftover")["available"] is False
     expect(page.locator("#lab-clear")).to_be_disabled()
 
 
-def test_fields_are_checked_before_anything_is_put(page: Page, api: httpx.Client) -> None:
+def test_fields_are_validated_before_an_item_is_created(page: Page, api: httpx.Client) -> None:
     begin(page, "Nonsense")
     for wrong in ("", "0", "2.5"):
         page.locator("#lab-takers").fill(wrong)
@@ -128,7 +128,7 @@ def test_fields_are_checked_before_anything_is_put(page: Page, api: httpx.Client
             expect(page.locator("#lab-takers:invalid")).to_be_focused()
     page.locator("#lab-takers").fill("3")
     page.locator("#lab-anchor input").fill("Song")  # typed, not chosen
-    page.keyboard.press("Escape")  # the list would lie over the button
+    page.keyboard.press("Escape")  # the list would cover the button
     page.locator("#lab-step").click()
     expect(page.locator("#notice")).to_contain_text("Choose an item or a user first")
     assert api.get("/v1/items", params={"prefix": "Nonsense"}).json()["items"] == []

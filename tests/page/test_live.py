@@ -1,4 +1,4 @@
-"""Live: pick somebody, take something, and the list is another one."""
+"""Live: pick a user, record an event, and the list changes."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def test_a_click_posts_the_event_and_the_list_changes(page: Page, api: httpx.Cli
     assert len(moved) == 10
 
 
-def test_a_stranger_becomes_known(page: Page) -> None:
+def test_a_new_user_becomes_known(page: Page) -> None:
     page.goto("/")
     page.locator("#live-stranger").click()
-    expect(page.locator("#live-for")).to_have_text("for someone without a history")
-    expect(page.locator("#history")).to_contain_text("Nothing yet")
-    choose(page, "#live-item", "blue", "in blue")  # a word within the title
+    expect(page.locator("#live-for")).to_have_text("for a user without history")
+    expect(page.locator("#history")).to_contain_text("No events yet")
+    choose(page, "#live-item", "blue", "in blue")  # a word inside the title
     expect(page.locator("#history li")).to_have_count(1)
     expect(page.locator("#live-for")).to_have_text("")
-    expect(page.locator("#timing")).to_contain_text("from click to new list")
+    expect(page.locator("#timing")).to_contain_text("from click to updated list")
 
 
 def test_filters(page: Page) -> None:
@@ -61,7 +61,7 @@ def test_filters(page: Page) -> None:
     expect(page.locator("#recommended .tag", has_text="red")).to_have_count(10)
     page.locator("#live-tag").fill("green")
     page.keyboard.press("Enter")
-    expect(page.locator("#recommended")).to_contain_text("no item fits these filters")
+    expect(page.locator("#recommended")).to_contain_text("no item matches these filters")
 
 
 def test_the_keyboard_is_enough(page: Page, api: httpx.Client) -> None:
@@ -84,7 +84,7 @@ def test_the_keyboard_is_enough(page: Page, api: httpx.Client) -> None:
     assert events(api, "20") == before + 1
 
 
-def test_a_history_that_comes_late_is_not_drawn_under_another_name(page: Page, api: httpx.Client) -> None:
+def test_a_late_history_is_not_shown_for_another_user(page: Page, api: httpx.Client) -> None:
     waiting: list[Route] = []
     first, second = (user["id"] for user in api.get("/v1/users", params={"sample": True, "limit": 2}).json()["users"])
     page.route(f"**/v1/users/{first}", lambda route: waiting.append(route))
@@ -99,27 +99,27 @@ def test_a_history_that_comes_late_is_not_drawn_under_another_name(page: Page, a
     expect(page.locator("#history-count")).to_have_text(shown)
 
 
-def test_a_suggestion_that_comes_late_does_not_replace_the_choice(page: Page) -> None:
+def test_a_late_suggestion_does_not_replace_the_choice(page: Page) -> None:
     waiting: list[Route] = []
     page.route("**/v1/users?*sample=true*", lambda route: waiting.append(route))
     page.goto("/")
     page.locator("#live-stranger").click()
-    expect(page.locator("#live-for")).to_have_text("for someone without a history")
+    expect(page.locator("#live-for")).to_have_text("for a user without history")
     with page.expect_response("**/v1/users?*sample=true*"):
         waiting.pop().continue_()
     page.wait_for_timeout(200)
-    expect(page.locator("#live-user input")).to_have_value(re.compile("^stranger-"))
+    expect(page.locator("#live-user input")).to_have_value(re.compile("^visitor-"))
 
 
-def test_enter_takes_what_was_typed_not_what_was_found_before(page: Page, api: httpx.Client) -> None:
+def test_enter_chooses_what_was_typed_not_an_earlier_result(page: Page, api: httpx.Client) -> None:
     page.goto("/#/live/31")
     expect(page.locator("#recommended li")).to_have_count(10)
     before = events(api, "31")
     field = page.locator("#live-item input")
     field.focus()
-    expect(page.locator("#live-item [role=option]")).to_have_count(12)  # of nothing typed
+    expect(page.locator("#live-item [role=option]")).to_have_count(12)  # before anything is typed
     field.press_sequentially("Song")
-    field.press("Enter")  # many are called so: the first is marked, none is taken
+    field.press("Enter")  # many match: the first is marked, none is chosen
     expect(page.locator("#live-item [aria-selected=true]")).to_have_count(1)
     assert events(api, "31") == before
     field.fill("")
@@ -129,7 +129,7 @@ def test_enter_takes_what_was_typed_not_what_was_found_before(page: Page, api: h
     assert events(api, "31") == before + 1
 
 
-def test_back_leads_to_the_user_before(page: Page) -> None:
+def test_back_returns_to_the_previous_user(page: Page) -> None:
     page.goto("/#/live/7")
     for user in ("12", "20"):
         choose(page, "#live-user", user, user)

@@ -34,7 +34,7 @@ def drawn(page: Page) -> Page:
 def test_users_and_items_are_drawn_in_many_colours(drawn: Page) -> None:
     for canvas in ("#map-users", "#map-items"):
         assert drawn.locator(canvas).evaluate(COLOURS) > 20
-    expect(drawn.locator("#map-told")).to_contain_text("Items by how well they match this user")
+    expect(drawn.locator("#map-told")).to_contain_text("Items are coloured by match with this user")
 
 
 def test_a_click_selects(drawn: Page) -> None:
@@ -42,9 +42,9 @@ def test_a_click_selects(drawn: Page) -> None:
     title = drawn.locator("#map-item input").input_value()
     assert title.startswith("Song ")
     expect(drawn.locator("#map-told")).to_contain_text(title)
-    expect(drawn.locator("#map-told")).to_contain_text("Users by how well they match this item")
+    expect(drawn.locator("#map-told")).to_contain_text("Users are coloured by match with this item")
     before = drawn.locator("#map-told").text_content()
-    # Where the tip is shown there is a point.
+    # Scan the canvas until the tooltip appears: there is a point there.
     box = drawn.locator("#map-users").bounding_box()
     assert box is not None
     tip = drawn.locator("#map-users + .tip")
@@ -77,7 +77,7 @@ def tip_title(text: str | None) -> str:
     return " ".join((text or "").split()[:4])
 
 
-def test_what_came_after_the_map_is_shown_amid_its_like(drawn: Page, api: httpx.Client) -> None:
+def test_a_user_newer_than_the_map_is_drawn_near_similar_users(drawn: Page, api: httpx.Client) -> None:
     api.post("/v1/interactions", json={"user": "late comer", "item": "7"}).raise_for_status()
     before = drawn.locator("#map-users").evaluate(RED)
     drawn.locator("#map-user input").fill("late comer")
@@ -100,12 +100,12 @@ def test_the_address_names_what_is_selected(drawn: Page) -> None:
     expect(drawn.locator("#map-user input")).to_have_value(first.rpartition("/")[2])
 
 
-def test_an_address_that_names_nothing_is_said(drawn: Page, browser: Browser, service: str) -> None:
-    context = browser.new_context(base_url=service)  # not the watched one: browsers log every 404
+def test_an_unknown_id_in_the_address_is_reported(drawn: Page, browser: Browser, service: str) -> None:
+    context = browser.new_context(base_url=service)  # not `watched`: browsers log every 404
     page = context.new_page()
     page.goto("/#/map/items/nothing at all")
     expect(page.locator("#map-best-items li")).to_have_count(8)
-    expect(page.locator("#notice")).to_contain_text("no such item")  # still there when the map is
+    expect(page.locator("#notice")).to_contain_text("no such item")  # still shown after the map has loaded
     page.goto("/#/map/items/7")
     expect(page.locator("#notice")).to_be_hidden()
     expect(page.locator("#map-told")).to_contain_text("Song 7 ")

@@ -1,4 +1,4 @@
-"""The command line: arguments in, tables and one-line errors out. The work itself is in the layers below."""
+"""The command line: parses arguments, prints tables and one-line errors. The layers below do the work."""
 
 from felrec.cli.app import app, main
 

@@ -1,4 +1,4 @@
-"""The entry point `felrec`: its commands, and how every error becomes one line."""
+"""The entry point `felrec`: its commands, and the handler that prints every error as one line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from felrec.version import __version__
 
 app = typer.Typer(
     name="felrec",
-    help="Recommend items that nobody had seen an hour ago, from events alone.",
+    help="Recommend items, including brand-new ones, from (user, item, time) events alone.",
     add_completion=False,
     rich_markup_mode=None,  # plain help: fast, and the same on a terminal, in a pipe and in docs/cli.md
     pretty_exceptions_enable=False,
@@ -63,7 +63,7 @@ def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Recommend items that nobody had seen an hour ago, from events alone."""
+    """Recommend items, including brand-new ones, from (user, item, time) events alone."""
     if version:
         typer.echo(f"felrec {__version__}")
         raise typer.Exit
@@ -72,22 +72,21 @@ def start(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 if it went well, 2 with one line on stderr if the user can mend it."""
+    """Run the command line and exit: 0 on success, 2 with one line on stderr for an error that the user can fix."""
     try:
         code = get_command(app).main(args=arguments, prog_name="felrec", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has gone (`felrec models | head -1`); nothing must be flushed at exit.
+        # The reader of our output has gone (`felrec models | head -1`): flushing at exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except FelrecError as error:
         code = _fail(str(error))
     except OSError as error:
-        code = _fail(
-            f"{error.filename or 'input or output'}: {error.strerror or error}; check the path, its rights and its disk"
-        )
+        what = error.filename or "input or output"
+        code = _fail(f"{what}: {error.strerror or error}; check the path, permissions and disk space")
     except Exception as error:
-        if not hasattr(error, "format_message"):  # the usage errors of typer, whichever module they live in
+        if not hasattr(error, "format_message"):  # only usage errors have it; their class moves between typer and click
             raise
         context = getattr(error, "ctx", None)
         code = _fail(

@@ -10,8 +10,10 @@ import typer
 from felrec.cli.stores import StoreFile, require_extra
 
 
-def backup(store: StoreFile, out: Annotated[Path, typer.Argument(metavar="OUT", help="The file of the copy.")]) -> None:
-    """Copy a store while it is served, and check the copy.
+def backup(store: StoreFile, out: Annotated[Path, typer.Argument(metavar="OUT", help="File of the copy.")]) -> None:
+    """Copy a store and verify the copy.
+
+    The store may be in use by a service.
 
     \b
     Example:
@@ -22,4 +24,4 @@ def backup(store: StoreFile, out: Annotated[Path, typer.Argument(metavar="OUT", 
 
     with SqliteStore(store, "read") as source:
         source.backup(out)
-    typer.echo(f"{out}: {out.stat().st_size / 1e6:,.1f} MB, checked")
+    typer.echo(f"{out}: {out.stat().st_size / 1e6:,.1f} MB, verified")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 def compare(
     log: Log,
-    names: Annotated[str, typer.Option("--models", metavar="A,B,C", help="Models, with commas between.")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the runs and results go.")],
+    names: Annotated[str, typer.Option("--models", metavar="A,B,C", help="Model names, separated by commas.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for runs and results.")],
     config: Config = None,
     pairs: Pairs = None,
     epochs: Epochs = None,
@@ -43,10 +43,10 @@ def compare(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    """Train and test several models on a log.
+    """Train and evaluate several models on a log.
 
-    The result is one table, one JSON file and one plot. A setting goes to every model that has it. After an
-    interruption, --resume goes on at the model it was on.
+    Prints one table and writes one JSON file and one plot. A setting applies to every model that has it. After an
+    interruption, --resume continues with the interrupted model.
 
     \b
     Example:
@@ -69,7 +69,7 @@ def compare(
 
 
 def print_comparison(result: Comparison) -> None:
-    """Print the table, and below it whether each model beats the best simple baseline."""
+    """Print the table, then whether each model beats the best parameter-free baseline."""
     from felrec.cli.tables import output, print_reports, ties_note
 
     print_reports(result.reports)
@@ -78,10 +78,10 @@ def print_comparison(result: Comparison) -> None:
         console.print(note)
     console.print()
     if not result.differences:
-        console.print("no model without parameters to compare with; add decayed-popularity to --models for intervals")
+        console.print("no parameter-free baseline to compare with; add decayed-popularity to --models to get intervals")
     for difference in result.differences:
         if difference.partition != "total":
-            continue  # they are in the JSON: here they would fill the screen
+            continue  # the JSON has the other partitions; here they would fill the screen
         gap = difference.interval
         console.print(
             f"{difference.metric} of {difference.model} minus {difference.baseline}: {gap.difference:+.4f}"

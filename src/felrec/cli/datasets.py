@@ -1,4 +1,4 @@
-"""`felrec datasets`: what can be fetched, and fetching it."""
+"""`felrec datasets`: lists the known datasets and fetches them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(rich_markup_mode=None)
 def datasets(context: typer.Context) -> None:
     """List known datasets, or fetch one.
 
-    The list has their size, licence and where they come from.
+    The list shows the size, licence and source of each.
 
     \b
     Example:
@@ -30,23 +30,22 @@ def datasets(context: typer.Context) -> None:
         (name, d.title, d.homepage, d.licence, f"{d.rows:,}", f"{d.users:,}", f"{d.items:,}")
         for name, d in DATASETS.items()
     ]
-    print_table(("name", "what", "from", "licence", "rows", "users", "items"), rows, left=4)
+    print_table(("name", "description", "source", "licence", "rows", "users", "items"), rows, left=4)
     typer.echo("\nfetch one with: felrec datasets fetch NAME --to DIR")
 
 
 @app.command("fetch")
 def fetch_dataset(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As felrec datasets lists it.")],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where its folder is made.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from felrec datasets.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Directory in which to create its folder.")],
     sha256: Annotated[
-        str | None, typer.Option("--sha256", metavar="SUM", help="Check the download against a sum of your own.")
+        str | None, typer.Option("--sha256", metavar="SUM", help="Expected SHA-256 of the download.")
     ] = None,
 ) -> None:
-    """Download a dataset, check it and unpack it into DIR/NAME.
+    """Download a dataset, verify it and unpack it into DIR/NAME.
 
-    A download that broke off is continued. MovieLens is checked against the
-    sums that GroupLens publishes. The others are published without one: the
-    SHA-256 of what came is printed, to be given as --sha256 the next time.
+    An interrupted download is resumed. MovieLens is verified against the checksums that GroupLens publishes. The other
+    datasets have no published checksum: the command prints the SHA-256 of the download, to pass as --sha256 next time.
 
     \b
     Example:
@@ -61,4 +60,4 @@ def fetch_dataset(
         log = fetch(name, to, progress, sha256=sha256)
     if not DATASETS[name].md5 and not sha256:
         typer.echo(f"no checksum is published for {name}; the SHA-256 of {log} is {sha256_of(log)}")
-    typer.echo(f"{log} is ready; look at it with: felrec inspect {log}")
+    typer.echo(f"{log} is ready; inspect it with: felrec inspect {log}")

@@ -8,18 +8,18 @@ from typing import Annotated
 
 import typer
 
-TRY = "open it, take something under Live, then let a new product rise under Cold-start lab; stop with Ctrl-C"
+TRY = "open it, record an event under Live, then try a new product in the Cold-start lab; stop with Ctrl-C"
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything goes.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output directory.")] = Path("runs/demo"),
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="If it is taken, a free one is used.")
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="If it is in use, a free port is picked.")
     ] = 8000,
 ) -> None:
-    """Show everything at once, in about a minute.
+    """Try everything at once, in about a minute.
 
-    Trains a small model on real grocery baskets and serves it with its page, to this machine alone.
+    Trains a small model on real grocery baskets and serves it with its web page, on this machine only.
 
     \b
     Example:

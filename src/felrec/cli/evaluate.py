@@ -33,29 +33,29 @@ def evaluate(
         Literal["kept", "reset", "empty"] | None,
         typer.Option(
             "--cache",
-            help="What the model knows at the start of the test: what training left, the earlier log replayed with the "
-            "final weights, or nothing. Without it: kept on the log of the training, reset on another.",
+            help="State at the start of the test: as training left it, the earlier events replayed with the final "
+            "weights, or empty. Default: kept on the training log, reset on any other log.",
         ),
     ] = None,
     exclude_seen: Annotated[
         Literal["auto", "yes", "no"],
-        typer.Option("--exclude-seen", help="Leave out what the user already had; auto if that hardly ever repeats."),
+        typer.Option("--exclude-seen", help="Exclude items the user already had; auto: only if repeats are rare."),
     ] = "auto",
     json_file: Annotated[Path | None, typer.Option("--json", metavar="F", help="Write the metrics as JSON.")] = None,
     events_file: Annotated[
         Path | None, typer.Option("--events", metavar="F.parquet", help="Write one row per test event.")
     ] = None,
     pairs: Pairs = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the sampled negatives.", min=0, max=2**62)] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Seed of sampled negatives.", min=0, max=2**62)] = 0,
     device: Device = "cpu",
     user_col: UserColumn = None,
     item_col: ItemColumn = None,
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    """Test a trained model on the last 10 % of a log.
+    """Evaluate a model on the last 10 % of a log.
 
-    The log may be the one it was trained on or any other.
+    The log may be the training log or any other log.
 
     \b
     Example:
@@ -65,10 +65,10 @@ def evaluate(
     for file in (json_file, events_file):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
             raise ConfigError(
-                f"{file}: is a directory, or there is no directory {file.parent}; name a file in one that is"
+                f"{file}: is a directory, or there is no directory {file.parent}; give a file in an existing directory"
             )
     if events_file is not None and events_file.suffix != ".parquet":
-        raise ConfigError(f"--events {events_file}: it is written as Parquet; end the name in .parquet")
+        raise ConfigError(f"--events {events_file}: the format is Parquet; end the name in .parquet")
     from felrec import runs
     from felrec.cli.progress import TerminalWatcher
     from felrec.cli.tables import output, print_report, ties_note

@@ -14,22 +14,22 @@ from felrec.errors import ConfigError
 
 def export(
     store: StoreFile,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The log to write: .parquet or .csv.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Log to write: .parquet or .csv.")],
     log: Annotated[
-        Path | None, typer.Option("--log", metavar="LOG", help="The log of the run that the store began with.")
+        Path | None, typer.Option("--log", metavar="LOG", help="Training log of the run that the store started from.")
     ] = None,
     journal: Annotated[
-        bool, typer.Option("--journal", help="Only what the store took in itself, without the log of its run.")
+        bool, typer.Option("--journal", help="Export only the journal, without the log of the run.")
     ] = False,
     user_col: UserColumn = None,
     item_col: ItemColumn = None,
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    """Write the events of a store as a log, to train on or to take elsewhere, also while it is served.
+    """Export the events of a store as a log.
 
-    Times are those the events came with. Users who were erased are left out. A store that began with a run holds what
-    came after it: give the log of the run, and both are written.
+    The store may be in use by a service. Times are as submitted. Erased users are omitted. A store that started from a
+    run holds only the events after it: pass the log of the run with --log to export both.
 
     \b
     Example:
@@ -45,9 +45,9 @@ def export(
     if out.exists():
         raise ConfigError(f"{out} exists; give the log another name")
     if not out.absolute().parent.is_dir():
-        raise ConfigError(f"{out}: there is no directory {out.parent}; make it, or choose another path")
+        raise ConfigError(f"{out}: there is no directory {out.parent}; create it, or choose another path")
     if out.suffix not in WRITERS:
-        raise ConfigError(f"{out}: unknown ending; choose one of {', '.join(WRITERS)}")
+        raise ConfigError(f"{out}: unknown extension; choose one of {', '.join(WRITERS)}")
     if journal and log is not None:
         raise ConfigError("give either --log LOG or --journal")
     first = None if log is None else open_log(log, user_col, item_col, time_col, time_unit)

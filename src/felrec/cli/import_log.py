@@ -9,24 +9,27 @@ from typing import Annotated, Literal
 import typer
 
 from felrec.cli.options import Device, ItemColumn, Log, TimeColumn, TimeUnit, UserColumn, open_log
-from felrec.cli.stores import require_extra, run_of, store_of, taking_in
+from felrec.cli.stores import ingest_bar, require_extra, run_of, store_of
 
 
 def import_log(
     log: Log,
     run: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The run of the store; else where it lies, or pretrained.")
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="Run of the store; default: the run that holds it, or pretrained."),
     ] = None,
     store: Annotated[
         Path | None,
-        typer.Option("--store", metavar="PATH", help="The file of the store; store.sqlite in DIR, or here."),
+        typer.Option("--store", metavar="PATH", help="File of the store; default: store.sqlite in DIR, or here."),
     ] = None,
     empty: Annotated[
-        bool, typer.Option("--empty", help="Let a new store begin with nothing, not with what the run has seen.")
+        bool, typer.Option("--empty", help="Start a new store empty, not from the state of the run.")
     ] = False,
     late: Annotated[
         Literal["refuse", "take", "skip"],
-        typer.Option("--late", help="Events older than the newest of the store: refuse all, take as of now, or skip."),
+        typer.Option(
+            "--late", help="Events older than the newest in the store: refuse the log, ingest as current, or skip."
+        ),
     ] = "refuse",
     device: Device = "cpu",
     user_col: UserColumn = None,
@@ -34,11 +37,12 @@ def import_log(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    """Bring a log into a store, which is made if it does not exist.
+    """Import a log into a store.
 
-    Nothing is taken in twice: interrupted, the same command goes on; of the log that the run was trained on only the
-    events after its validation part are new; of a log that has grown at its end, only what was added. Where rows came
-    in between, or a log overlaps with another one, --late skip takes what is newer than all that the store has.
+    The store is created if it does not exist. No event is ingested twice. After an interruption, the same command
+    continues. Of the training log of the run, only the events after validation are imported. Of a log that has grown at
+    its end, only the added events are imported. If rows were inserted in between, or the log overlaps with another one,
+    --late skip imports only events that are newer than the newest event in the store.
 
     \b
     Example:
@@ -58,15 +62,15 @@ def import_log(
     events = open_log(log, user_col, item_col, time_col, time_unit)
     engine = Engine.open(SqliteStore(path), model, empty=empty)
     try:
-        with taking_in(f"{path.name}: taking in {log.name}", len(events) - taken_before(engine, events)) as progress:
+        with ingest_bar(f"{path.name}: importing {log.name}", len(events) - taken_before(engine, events)) as progress:
             done = import_into(engine, events, progress, late=late)
         total = engine.health().events
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on from here", file=sys.stderr)
+        print("\ninterrupted; run the same command again to continue", file=sys.stderr)
         raise typer.Exit(130) from None
     finally:
         engine.close()
     typer.echo(
-        f"{path}: {done.events:,} events taken in, {done.before:,} were there, {done.late:,} came late"
-        f"{f', {done.skipped:,} skipped' if done.skipped else ''}; {total:,} in all"
+        f"{path}: {done.events:,} events ingested, {done.before:,} already there, {done.late:,} late"
+        f"{f', {done.skipped:,} skipped' if done.skipped else ''}; {total:,} in total"
     )

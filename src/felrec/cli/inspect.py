@@ -18,9 +18,9 @@ def inspect_log(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    """Describe a log in a few numbers.
+    """Summarise a log.
 
-    Rows, users, items, span, history lengths, repeats, ties, and the share of each partition.
+    Shows rows, users, items, time span, history lengths, repeats, ties, and the share of each partition.
 
     \b
     Example:
@@ -41,17 +41,17 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
     from felrec.cli.tables import share
 
     def lengths(of: dict[str, float]) -> str:
-        return f"median {of['median']:,.0f}, 90 % up to {of['90%']:,.0f}, longest {of['max']:,}"
+        return f"median {of['median']:,.0f}, 90th percentile {of['90%']:,.0f}, maximum {of['max']:,}"
 
     return [
         ("rows", f"{about['rows']:,}"),
         ("users", f"{about['users']:,}"),
         ("items", f"{about['items']:,}"),
         ("span", f"{about['first']} to {about['last']} ({about['span_days']:,.1f} days)"),
-        ("events of a user", lengths(about["user_history"])),
-        ("events of an item", lengths(about["item_history"])),
+        ("events per user", lengths(about["user_history"])),
+        ("events per item", lengths(about["item_history"])),
         ("repeated pairs", f"{share(about['repeated_pairs'])} of the events"),
-        ("ties", f"{share(about['ties'])} of the events have the time of the one before; their order is the log's"),
+        ("ties", f"{share(about['ties'])} of the events have the same time as the one before; log order is kept"),
         *(
             (f"test: {partition.replace('_', ' ')}", f"{share(value)} of the events")
             for partition, value in about["test_partitions"].items()

@@ -7,21 +7,19 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Make, list and revoke the keys of a service.", rich_markup_mode=None)
+app = typer.Typer(help="Create, list and revoke the API keys of a service.", rich_markup_mode=None)
 
-KeysFile = Annotated[Path, typer.Option("--keys", metavar="FILE", help="The file of keys, as felrec serve takes it.")]
+KeysFile = Annotated[Path, typer.Option("--keys", metavar="FILE", help="File of API keys, as given to felrec serve.")]
 DEFAULT = Path("keys.json")
 
 
 @app.command("add")
 def add(
-    scope: Annotated[
-        list[str], typer.Option("--scope", metavar="S", help="read or write; may be given several times.")
-    ],
-    name: Annotated[str, typer.Option("--name", metavar="TEXT", help="Who it is for.")] = "",
+    scope: Annotated[list[str], typer.Option("--scope", metavar="S", help="read or write; repeatable.")],
+    name: Annotated[str, typer.Option("--name", metavar="TEXT", help="Who the key is for.")] = "",
     keys: KeysFile = DEFAULT,
 ) -> None:
-    """Make a key and print it. It is shown this once; the file keeps only its hash.
+    """Create a key and print it once. The file stores only its hash.
 
     \b
     Example:
@@ -30,7 +28,7 @@ def add(
     from felrec.service.http.keys import KeyFile
 
     secret, key = KeyFile(keys).add(scope, name)
-    typer.echo(f"key {key.id} may {' and '.join(key.scopes)}; this is shown only once:", err=True)
+    typer.echo(f"key {key.id} may {' and '.join(key.scopes)}; it is shown only once:", err=True)
     typer.echo(secret)
 
 
@@ -47,16 +45,16 @@ def list_keys(keys: KeysFile = DEFAULT) -> None:
 
     rows = [(key.id, ", ".join(key.scopes), key.created, key.name) for key in KeyFile(keys).entries()]
     if not rows:
-        typer.echo(f"{keys}: no key yet; make one with felrec keys add --keys {keys} --scope read", err=True)
+        typer.echo(f"{keys}: no keys yet; create one with felrec keys add --keys {keys} --scope read", err=True)
         return
-    print_table(("id", "may", "made", "name"), rows, left=4)
+    print_table(("id", "scopes", "created", "name"), rows, left=4)
 
 
 @app.command("remove")
 def remove(
-    key: Annotated[str, typer.Argument(metavar="ID", help="As felrec keys list shows it.")], keys: KeysFile = DEFAULT
+    key: Annotated[str, typer.Argument(metavar="ID", help="An id from felrec keys list.")], keys: KeysFile = DEFAULT
 ) -> None:
-    """Revoke a key. A running service refuses it from the next request on.
+    """Revoke a key. A running service rejects it from the next request on.
 
     \b
     Example:

@@ -9,9 +9,9 @@ import typer
 
 
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the models: what each is, and what it can represent.
+    """List the models and the partitions each can represent.
 
-    Parameters are counted at the sizes of the paper.
+    Parameter counts are at the sizes of the paper.
 
     \b
     Example:
@@ -34,4 +34,4 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         )
         for model in described
     ]
-    print_table(("model", "what it is", *PARTITIONS, "parameters"), rows, left=2)
+    print_table(("model", "description", *PARTITIONS, "parameters"), rows, left=2)

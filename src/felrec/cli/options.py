@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they mean."""
+"""Options that several commands share, and the code that reads them."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Log = Annotated[
 Run = Annotated[
     Path,
     typer.Argument(
-        metavar="DIR", help="What felrec train or felrec pretrain made; 'pretrained' for the weights of felrec itself."
+        metavar="DIR", help="A run of felrec train or felrec pretrain, or 'pretrained' for the bundled weights."
     ),
 ]
-UserColumn = Annotated[str | None, typer.Option("--user-col", metavar="NAME", help="Column of the users.")]
-ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column of the items.")]
-TimeColumn = Annotated[str | None, typer.Option("--time-col", metavar="NAME", help="Column of the times.")]
+UserColumn = Annotated[str | None, typer.Option("--user-col", metavar="NAME", help="Name of the user column.")]
+ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Name of the item column.")]
+TimeColumn = Annotated[str | None, typer.Option("--time-col", metavar="NAME", help="Name of the time column.")]
 TimeUnit = Annotated[str, typer.Option("--time-unit", metavar="UNIT", help="Unit of the times: auto, s, ms, us or ns.")]
-Config = Annotated[Path | None, typer.Option("--config", metavar="F.toml", help="Settings from a TOML file.")]
+Config = Annotated[Path | None, typer.Option("--config", metavar="F.toml", help="Read settings from a TOML file.")]
 Pairs = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be given several times.")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one setting; repeatable.")
 ]
 Epochs = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training part.")]
-TrainingSeed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Of weights, dropout and queues.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted, or begin.")]
+TrainingSeed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Seed of weights, dropout and queues.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run, or start a new one.")]
 Device = Annotated[str, typer.Option("--device", metavar="D", help="cpu, cuda or auto.")]
 
 
 def open_log(
     path: Path, user_col: str | None, item_col: str | None, time_col: str | None, time_unit: str
 ) -> InteractionLog:
-    """Read a log as the log-reading options say."""
+    """Read a log with the column and time options of the command line."""
     from felrec.data.reading.sources import read_log
 
     return read_log(path, user_col=user_col, item_col=item_col, time_col=time_col, time_unit=time_unit)
@@ -50,7 +50,7 @@ def open_log(
 def settings_of(
     config: Path | None, pairs: Sequence[str] | None, epochs: int | None = None, seed: int | None = None
 ) -> dict[str, Any]:
-    """Merge the settings of the file, over them those of `--set`, over them `--epochs` and `--seed`."""
+    """Merge settings; later ones win: the config file, then `--set`, then `--epochs` and `--seed`."""
     from felrec.config import read_config, read_pairs
 
     settings: dict[str, Any] = read_config(config) if config else {}
@@ -61,7 +61,7 @@ def settings_of(
 
 @contextmanager
 def resumable(option: str = " --resume") -> Iterator[None]:
-    """Answer Ctrl-C with the command that goes on from there, by that option if it needs one."""
+    """On Ctrl-C print the command that continues, with `option` appended, and exit with code 130."""
     try:
         yield
     except KeyboardInterrupt:

@@ -24,10 +24,10 @@ from felrec.cli.options import (
 
 
 def pretrain(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where weights and checkpoints go.")],
-    logs: Annotated[list[Path] | None, typer.Argument(metavar="LOG...", help="Logs to learn from.")] = None,
-    synthetic: Annotated[int, typer.Option("--synthetic", metavar="N", min=0, help="Made-up logs beside them.")] = 0,
-    events: Annotated[int, typer.Option("--events", metavar="N", min=100, help="Events of each made-up log.")] = 30_000,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for weights and checkpoints.")],
+    logs: Annotated[list[Path] | None, typer.Argument(metavar="LOG...", help="Logs to train on.")] = None,
+    synthetic: Annotated[int, typer.Option("--synthetic", metavar="N", min=0, help="Add N synthetic logs.")] = 0,
+    events: Annotated[int, typer.Option("--events", metavar="N", min=100, help="Events per synthetic log.")] = 30_000,
     config: Config = None,
     pairs: Pairs = None,
     epochs: Epochs = None,
@@ -38,10 +38,10 @@ def pretrain(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    """Train weights for logs nobody has seen.
+    """Train weights for unseen logs.
 
-    One felrec-s learns from several logs in turn. The weights know no user and no item, so they can be evaluated and
-    served on any log.
+    Trains one felrec-s on several logs in turn. The weights hold no users or items, so they can be evaluated and served
+    on any log.
 
     \b
     Example:
@@ -55,7 +55,7 @@ def pretrain(
     from felrec.registry import model_kind
 
     settings = settings_of(config, pairs, epochs, seed)
-    _, training = model_kind(MODEL).divide(settings)  # a misspelt setting must not wait for logs to be read
+    _, training = model_kind(MODEL).divide(settings)  # report a misspelt setting before the logs are read
     read = [open_log(log, user_col, item_col, time_col, time_unit) for log in logs or []]
     splits = [split_log(log) for log in [*read, *synthetic_worlds(synthetic, events, training.seed)]]
     with resumable(), TerminalWatcher().training(MODEL, out) as progress:

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar with rate, loss and time left on a terminal, one plain line an epoch elsewhere."""
+"""Progress on stderr: on a terminal a bar with rate, loss and time left, elsewhere one line per epoch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def event_bar() -> Progress:
 
 @contextmanager
 def bytes_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a bar for a download: call it with the bytes here and the bytes there will be."""
+    """Show a bar for a download; the function it yields takes the bytes so far and the total, if known."""
     console = Console(stderr=True, emoji=False)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
@@ -59,7 +59,7 @@ def bytes_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
 
 
 class TrainingProgress:
-    """Follows one training run as a `Listener`, and the replay of a model without gradients as a `Progress`."""
+    """Shows one training run: a `Listener` for trained models, a `Progress` for models without gradients."""
 
     def __init__(self, model: str, run: Path, bar: Progress) -> None:
         self.model, self.run, self.bar = model, run, bar
@@ -70,16 +70,16 @@ class TrainingProgress:
         self._counted = 0  # events of this epoch that this process trained on
 
     def __call__(self, events: int) -> None:
-        """Events that a model without gradients took in; how many will come is not known."""
+        """Count events that a model without gradients observed; their total is unknown."""
         if self._task is None:
-            self._task = self.bar.add_task(f"{self.model}: taking in the log", total=None, loss="")
+            self._task = self.bar.add_task(f"{self.model}: observing the log", total=None, loss="")
         self.bar.advance(self._task, events)
 
     def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
         """Advance the bar."""
         if self._task is None:
             self._begin(epoch, step, steps)
-            self._since, events_timed = time.monotonic(), 0  # the first step's time is not known, so leave it out
+            self._since, events_timed = time.monotonic(), 0  # the first step was not timed, so leave it out
         else:
             events_timed = events
         assert self._task is not None
@@ -93,8 +93,8 @@ class TrainingProgress:
         self.bar.update(self._task, advance=events, description=label, loss=f"loss {loss:.3f}")
 
     def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
-        """Print the line of an epoch (or of a look within one)."""
-        if self._task is None:  # resumed at the very end of an epoch: nothing was left to train before this
+        """Print the line of an epoch, or of a validation within one."""
+        if self._task is None:  # resumed at the end of an epoch, with nothing left to train
             self._begin(epoch, step + 1, steps)
         within = step < steps
         values = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
@@ -109,7 +109,7 @@ class TrainingProgress:
         self.bar.console.print(line, soft_wrap=True)
 
     def _begin(self, epoch: int, step: int, steps: int) -> None:
-        """Read from the manifest how much there is to do, and how much an interrupted run had done."""
+        """Read from the manifest how much there is to do, and how much was done before an interruption."""
         manifest = json.loads((self.run / "manifest.json").read_text())
         training, per_epoch = manifest["training"], manifest["split"]["train_end"]
         self._plan = {"epochs": training["epochs"]}
@@ -121,17 +121,17 @@ class TrainingProgress:
 
 
 class TerminalWatcher:
-    """The progress of everything that takes long, for `train`, `evaluate`, `compare` and `demo`."""
+    """Shows the progress of training and evaluation."""
 
     @contextmanager
     def training(self, model: str, run: Path) -> Iterator[TrainingProgress]:
-        """Follow a training run."""
+        """Show a training run."""
         with event_bar() as bar:
             yield TrainingProgress(model, run, bar)
 
     @contextmanager
     def evaluating(self, model: str, events: int) -> Iterator[Callable[[int], None]]:
-        """Follow an evaluation that will walk over so many events."""
+        """Show an evaluation over `events` events."""
         with event_bar() as bar:
             task = bar.add_task(f"{model}: evaluating", total=events, loss="")
             yield lambda done: bar.advance(task, done)

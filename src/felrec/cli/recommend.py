@@ -18,14 +18,15 @@ def recommend(
     run: Run,
     user: Annotated[str | None, typer.Option("--user", metavar="U", help="Recommend items to this user.")] = None,
     item: Annotated[
-        str | None, typer.Option("--item", metavar="I", help="Find users to show this item to, and similar items.")
+        str | None, typer.Option("--item", metavar="I", help="Find users for this item, and similar items.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="K", min=1, help="How many.")] = 10,
+    k: Annotated[int, typer.Option("-k", metavar="K", min=1, help="Number of results.")] = 10,
     device: Device = "cpu",
 ) -> None:
-    """Recommend items to a user, or an item to users, by what a run knew after its validation part.
+    """Recommend items to a user, or find users for an item.
 
-    What came in later, by felrec import or over HTTP, is in its store: ask felrec serve.
+    Uses the state of the run after validation. Events ingested later, by felrec import or over HTTP, are in the store:
+    query felrec serve to use them.
 
     \b
     Example:
@@ -39,11 +40,11 @@ def recommend(
     model = runs.load(run, device=device)
     if not len(model.item_ids):
         raise ConfigError(
-            f"{run} knows no item yet, and what a store has taken in is asked for over HTTP: start it with felrec serve"
+            f"{run} has no items; to recommend from the events of a store, start felrec serve and query it over HTTP"
         )
     if user is not None:
         if model.user_ids.rows([user])[0] < 0:
-            typer.echo(f"user {user} has no event yet: these are for someone without a history", err=True)
+            typer.echo(f"user {user} has no events yet; these are the recommendations for a new user", err=True)
         _print("item", model.recommend(user, k))
     elif item is not None:
         audience, similar = model.audience(item, k), model.similar_items(item, k)

@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 
 from felrec.cli.options import Device, ItemColumn, Run, TimeColumn, TimeUnit, UserColumn, open_log
-from felrec.cli.stores import StoreFile, require_extra, taking_in
+from felrec.cli.stores import StoreFile, ingest_bar, require_extra
 from felrec.errors import StoreError
 
 
 def replay(
     store: StoreFile,
     run: Run,
-    out: Annotated[Path, typer.Option("--out", metavar="NEW", help="The file of the new store.")],
+    out: Annotated[Path, typer.Option("--out", metavar="NEW", help="File of the new store.")],
     log: Annotated[
-        Path | None, typer.Option("--log", metavar="LOG", help="The log that the store's first run was trained on.")
+        Path | None, typer.Option("--log", metavar="LOG", help="Training log of the run that the store started from.")
     ] = None,
     device: Device = "cpu",
     user_col: UserColumn = None,
@@ -25,10 +25,10 @@ def replay(
     time_col: TimeColumn = None,
     time_unit: TimeUnit = "auto",
 ) -> None:
-    """Build a store anew from the journal of another, with the weights of a run.
+    """Rebuild a store with the weights of another run.
 
-    The old store is only read, also while it is served. The new one is there once it is whole; stop the service,
-    replay again if events came since, and serve the new one.
+    Replays the journal of the old store, which is only read and may be in use by a service. The new store appears once
+    it is complete. To switch, stop the service, replay again if new events arrived, and serve the new store.
 
     \b
     Example:
@@ -49,7 +49,7 @@ def replay(
     for left in out.parent.glob(f"{unfinished.name}*"):
         left.unlink()
     with (
-        taking_in(f"{out.name}: taking in the journal", events_to_replay(contents, base)) as progress,
+        ingest_bar(f"{out.name}: replaying the journal", events_to_replay(contents, base)) as progress,
         SqliteStore(unfinished) as new,
     ):
         replay_store(contents, model, new, base, progress)
@@ -57,4 +57,4 @@ def replay(
         events = len(new.load().events)
     for left in out.parent.glob(f"{unfinished.name}*"):
         left.unlink()
-    typer.echo(f"{out}: {events:,} events taken in by {model.name} of {run}")
+    typer.echo(f"{out}: {events:,} events replayed with {model.name} of {run}")

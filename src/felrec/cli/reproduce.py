@@ -24,30 +24,30 @@ from felrec.errors import ConfigError
 
 
 def reproduce(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="As --list names it.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A name from --list.")] = None,
     data: Annotated[
-        list[Path] | None, typer.Option("--data", metavar="LOG", help="The log; zero-shot takes several.")
+        list[Path] | None, typer.Option("--data", metavar="LOG", help="Log to use; zero-shot needs several.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the results go.")] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Name the experiments and exit.")] = False,
-    names: Annotated[str | None, typer.Option("--models", metavar="A,B,C", help="Only these models.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the results.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
+    names: Annotated[str | None, typer.Option("--models", metavar="A,B,C", help="Run only these models.")] = None,
     other: Annotated[
-        Path | None, typer.Option("--other", metavar="LOG", help="Another log, for the rows -zero of the tables.")
+        Path | None, typer.Option("--other", metavar="LOG", help="A second log, for the -zero rows of the tables.")
     ] = None,
     scale: Annotated[
         list[str] | None,
         typer.Option(
             "--scale",
             metavar="KEY=VALUE",
-            help="Run less of it: events (the newest; up to 1 a share, above a number), epochs, trained_share (of the "
-            "events that gradients come from), minutes (of CPU to train each model). May be given several times.",
+            help="Scale it down: events (the newest; a share up to 1, a number above), epochs, trained_share (share of "
+            "events with gradients), minutes (CPU minutes to train each model). Repeatable.",
         ),
     ] = None,
     search_lr: Annotated[
-        bool, typer.Option("--search-lr", help="Choose each trained model's learning rate on validation.")
+        bool, typer.Option("--search-lr", help="Choose the learning rate of each trained model on validation.")
     ] = False,
     runs: Annotated[
-        Path | None, typer.Option("--runs", metavar="DIR", help="Where trained models are kept, for all experiments.")
+        Path | None, typer.Option("--runs", metavar="DIR", help="Directory for trained models, shared by experiments.")
     ] = None,
     config: Config = None,
     pairs: Pairs = None,
@@ -60,8 +60,9 @@ def reproduce(
 ) -> None:
     """Reproduce a table or figure of the paper on a log.
 
-    Writes a page beside the paper's numbers, JSON, plots as PNG and SVG, and the exact config. Interrupted, the same
-    command goes on at the model it was on. Experiments that share --runs train each model once.
+    Writes a Markdown page with the paper's numbers beside ours, JSON, plots as PNG and SVG, and the exact config. After
+    an interruption, the same command continues with the interrupted model. Experiments that share --runs train each
+    model once.
 
     \b
     Example:
@@ -75,10 +76,10 @@ def reproduce(
     if listed:
         from felrec.cli.tables import print_table
 
-        print_table(("name", "what"), [(one.name, one.summary) for one in EXPERIMENTS.values()], left=2)
+        print_table(("name", "description"), [(one.name, one.summary) for one in EXPERIMENTS.values()], left=2)
         return
     if name is None:
-        raise ConfigError("name an experiment; felrec reproduce --list shows them")
+        raise ConfigError("no experiment given; felrec reproduce --list shows their names")
     experiment(name)
     if not data or out is None:
         raise ConfigError(f"reproduce {name} needs --data LOG and --out DIR")
@@ -97,7 +98,7 @@ def reproduce(
         watch=TerminalWatcher(),
     )
     for model in runner.chosen():
-        runner.trial(model)  # a misspelt setting must not wait for a large log to be read
+        runner.trial(model)  # report a misspelt setting before a large log is read
 
     def opened(path: Path) -> Data:
         return Data.of(path.stem, open_log(path, user_col, item_col, time_col, time_unit), runner.scale)

@@ -17,18 +17,17 @@ from felrec.errors import ConfigError, how_to_install
 def serve(
     run: Run = Path("pretrained"),
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="PATH", help="The SQLite file; store.sqlite in DIR, or here.")
+        Path | None, typer.Option("--store", metavar="PATH", help="SQLite file; default: store.sqlite in DIR, or here.")
     ] = None,
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes a free one.")] = 8000,
-    keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help="Who may read and write.")] = None,
-    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Of one computation.")] = 1,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 picks a free port.")] = 8000,
+    keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help="File of API keys.")] = None,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads per computation.")] = 1,
 ) -> None:
-    """Serve a model: events in, recommendations out, and a page to see it happen.
+    """Serve a model over HTTP, with a web page.
 
-    Without DIR it serves the weights that come with felrec, which need no training and learn a new platform from its
-    events. Only this machine can reach it, unless --host says otherwise; then it needs --keys. Logs are JSON lines on
-    stderr.
+    Without DIR it serves the bundled weights, which need no training and adapt as events arrive. It listens on this
+    machine only; any other --host requires --keys. Logs are JSON lines on stderr.
 
     \b
     Example:
@@ -50,7 +49,7 @@ def serve(
     from felrec.service.http.server import serve_run
 
     log_to_stderr()
-    torch.set_num_threads(threads)  # requests are answered beside one another, so each needs only one
+    torch.set_num_threads(threads)  # requests run concurrently, so one thread each is enough
     serve_run(run, store or store_of(run), listener, key_file, _announce)
 
 
@@ -60,6 +59,6 @@ def _announce(url: str) -> None:
 
 
 def require_extra() -> None:
-    """Say what to install, if a package of the service is missing."""
+    """Raise an error that says what to install if a package of the service is missing."""
     if any(find_spec(name) is None for name in ("apsw", "fastapi", "prometheus_client", "uvicorn")):
-        raise ConfigError(f"the service needs more packages; {how_to_install('serve')}")
+        raise ConfigError(f"the service needs packages that are not installed; {how_to_install('serve')}")

@@ -1,4 +1,4 @@
-"""What the commands about stores have in common."""
+"""Shared code of the commands that work on a store."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import typer
 
 from felrec.errors import ConfigError, how_to_install
 
-StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="The file of a store.")]
+StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="File of the store.")]
 
 
 def require_extra() -> None:
-    """Say what to install where the packages of the store are missing."""
+    """Raise an error that says what to install if a package of the store is missing."""
     if find_spec("apsw") is None:
         raise ConfigError(f"stores need packages that are not installed; {how_to_install('serve')}")
 
 
 @contextmanager
-def taking_in(label: str, events: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on a terminal: call it with the number of events taken in."""
+def ingest_bar(label: str, events: int) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on a terminal; the function it yields advances the bar by a number of events."""
     from felrec.cli.progress import event_bar
 
     with event_bar() as bar:
@@ -32,7 +32,7 @@ def taking_in(label: str, events: int) -> Iterator[Callable[[int], None]]:
 
 
 def run_of(run: Path | None, store: Path) -> Path:
-    """What a store goes with: the run given, the one whose directory it lies in, or else the shipped weights."""
+    """The run of a store: the one given, the one whose directory holds the store, or the bundled weights."""
     if run is not None:
         return run
     home = store.absolute().parent
@@ -40,5 +40,5 @@ def run_of(run: Path | None, store: Path) -> Path:
 
 
 def store_of(run: Path) -> Path:
-    """Where the store of a run lies unless another place is given: in its directory, or here where it has none."""
+    """Default path of a store: in the run's directory, or in the current one if the run has no directory."""
     return run / "store.sqlite" if run.is_dir() else Path("store.sqlite")

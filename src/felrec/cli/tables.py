@@ -12,21 +12,21 @@ from rich.table import Table
 if TYPE_CHECKING:
     from felrec.evaluation.report import Report
 
-PIPE_WIDTH = 1000  # columns; wide enough for every table, so that nothing wraps for grep and files
+PIPE_WIDTH = 1000  # columns; wide enough that no table wraps in a pipe or a file
 NONE = "—"
 COLUMNS = ("rank", "hr@10_sampled", "hr@10", "ndcg@10", "mrr")
 PAPER_LABEL = "(published protocol: leaks, do not compare with online)"
 
 
 def output() -> Console:
-    """Give the console of results, on stdout."""
+    """Return the console for results, on stdout."""
     as_they_are: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
     console = Console(**as_they_are)
     return console if console.is_terminal else Console(**as_they_are, width=PIPE_WIDTH)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str] | None], left: int = 1) -> None:
-    """Print rows under a head, the first `left` columns to the left, numbers to the right; None is an empty line."""
+    """Print a table: the first `left` columns are left-aligned, the others right-aligned; None is an empty row."""
     console = output()
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(columns):
@@ -37,7 +37,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str] | None], le
 
 
 def share(value: float) -> str:
-    """Write a share as a percentage.
+    """Format a share as a percentage.
 
     >>> share(0.0314)
     '3.1 %'
@@ -46,7 +46,7 @@ def share(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a metric with three decimals, or a dash.
+    """Format a metric with three decimals, or a dash for None.
 
     >>> number(0.12345), number(None)
     ('0.123', '—')
@@ -55,7 +55,7 @@ def number(value: float | None) -> str:
 
 
 def headline(report: Report) -> str:
-    """Everything one must know to read the numbers of a report."""
+    """The conditions of an evaluation, in one line above its numbers."""
     protocol = f"protocol {report.protocol}" + (f" {PAPER_LABEL}" if report.protocol == "paper" else "")
     seen = "seen items left out" if report.exclude_seen else "seen items ranked too"
     return ", ".join(
@@ -71,14 +71,14 @@ def headline(report: Report) -> str:
 
 
 def print_report(report: Report) -> None:
-    """One model: its header and a row for each partition."""
+    """Print one model: its headline and a row for each partition."""
     output().print(headline(report))
     rows = [(partition, *_cells(values)) for partition, values in _shown(report).items()]
     print_table(("partition", "events", "share", *COLUMNS), rows)
 
 
 def print_reports(reports: Sequence[Report]) -> None:
-    """Several models: a header each, then their rows side by side for each partition."""
+    """Print several models: their headlines, then one table grouped by partition."""
     for report in reports:
         output().print(headline(report))
     shown = {report.model: report.partitions for report in reports}
@@ -91,18 +91,18 @@ def print_reports(reports: Sequence[Report]) -> None:
 
 
 def ties_note(times: Any) -> str | None:
-    """Give a line for logs where many events share their time, or None: their order is the log's."""
+    """Return a note if 10 % or more of the events have the same time as the one before, else None."""
     ties = float((times[1:] == times[:-1]).mean()) if len(times) > 1 else 0.0
     if ties < 0.1:
         return None
     return (
-        f"note: {share(ties)} of these events have the time of the event before them (a basket, or times by the day);"
-        " they are predicted one by one in the log's order"
+        f"note: {share(ties)} of these events have the same time as the one before (a basket, or times in days);"
+        " they are predicted one by one, in the log's order"
     )
 
 
 def _shown(report: Report) -> dict[str, dict[str, Any]]:
-    """All partitions, but `total_representable` only where it differs from `total`."""
+    """All partitions; `total_representable` only if it differs from `total`."""
     partitions = report.partitions
     if partitions["total_representable"] == partitions["total"]:
         del partitions["total_representable"]

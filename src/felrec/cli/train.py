@@ -28,8 +28,8 @@ from felrec.cli.options import (
 
 def train(
     log: Log,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The run directory to make.")],
-    model: Annotated[str, typer.Option("--model", metavar="NAME", help="As felrec models lists it.")] = "felrec-s",
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Run directory to create.")],
+    model: Annotated[str, typer.Option("--model", metavar="NAME", help="A name from felrec models.")] = "felrec-s",
     config: Config = None,
     pairs: Pairs = None,
     epochs: Epochs = None,
@@ -43,7 +43,7 @@ def train(
 ) -> None:
     """Train a model on a log.
 
-    It learns from the first 80 % of the events; the next 10 % choose the best epoch.
+    Uses the first 80 % of the events to train and the next 10 % to pick the best epoch. The last 10 % are for testing.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def train(
     from felrec.training.checkpoint import RunDirectory
 
     kind, settings = model_kind(model), settings_of(config, pairs, epochs, seed)
-    divide(settings, kind.settings, kind.name)  # a misspelt setting must not wait for a large log to be read
+    divide(settings, kind.settings, kind.name)  # report a misspelt setting before a large log is read
     split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
     with resumable(), TerminalWatcher().training(model, out) as progress:
         runs.train(split, model, out, settings, device=device, resume=resume, listeners=(progress,), progress=progress)

@@ -14,10 +14,12 @@ from felrec.errors import StoreDamaged
 def verify(
     store: StoreFile,
     run: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="A run: check that the store belongs to it, too.")
+        Path | None, typer.Argument(metavar="[DIR]", help="A run; also check that the store belongs to it.")
     ] = None,
 ) -> None:
-    """Check every checksum and count of a store, also while it is served.
+    """Verify every checksum and count of a store.
+
+    The store may be in use by a service.
 
     \b
     Example:
@@ -30,7 +32,7 @@ def verify(
         for finding in (findings := opened.verify()):
             typer.echo(finding)
         if findings:
-            raise StoreDamaged(f"{store}: {len(findings)} things are wrong; restore a backup")
+            raise StoreDamaged(f"{store}: problems found: {len(findings)}; restore a backup")
         contents = opened.load()
         if run is not None:
             from felrec import runs
@@ -39,7 +41,7 @@ def verify(
             check_identity(opened, contents.identity, runs.load(run))
     known = [sum(name is not None for name in ids) for ids in (contents.users, contents.items)]
     typer.echo(
-        f"{store}: {len(contents.events):,} events in {len(contents.blocks) - 1:,} blocks after a base of"
-        f" {int(contents.pairs['events'].sum()):,}, {known[0]:,} users, {known[1]:,} items"
+        f"{store}: {len(contents.events):,} events in {len(contents.blocks) - 1:,} blocks after an initial state of"
+        f" {int(contents.pairs['events'].sum()):,} events, {known[0]:,} users, {known[1]:,} items"
     )
-    typer.echo(f"made by {contents.identity.model} with weights {contents.identity.weights[:16]}…; everything is right")
+    typer.echo(f"model {contents.identity.model}, weights {contents.identity.weights[:16]}…; no problems found")

@@ -1,4 +1,4 @@
-"""Pictures of reports and of a training run, as PNG or SVG by the ending of the path."""
+"""Plots of evaluation reports, as PNG or SVG by the extension of the path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart (its yellow is too pale on white).
+# The Okabe-Ito palette, safe for colour-blind readers, without its yellow, which is too pale on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SHOWN = ("observed", "new_users", "new_items", "total")
@@ -24,7 +24,7 @@ GREY = "#666666"
 
 
 def require_matplotlib() -> None:
-    """Fail now, and not after hours of training, where plots cannot be drawn."""
+    """Raise an error before hours of training if matplotlib is missing."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -32,11 +32,11 @@ def require_matplotlib() -> None:
 
 
 def plot_partitions(reports: Sequence[Report], path: Path) -> None:
-    """Bars of hr@10 and of the normalised rank by partition, one colour a model."""
+    """Plot bars of hr@10 and of the normalised rank by partition, one colour per model."""
     figure, (left, right) = new_figure(11, 4.2, columns=2)
     for axes, metric, title in (
-        (left, "hr@10", "hr@10: target among the first ten (higher is better)"),
-        (right, "rank", "rank, normalised (lower is better)"),
+        (left, "hr@10", "hr@10: target in the top ten (higher is better)"),
+        (right, "rank", "normalised rank (lower is better)"),
     ):
         for place, report in enumerate(reports):
             _bars(axes, report, metric, place, len(reports))
@@ -51,7 +51,7 @@ def plot_partitions(reports: Sequence[Report], path: Path) -> None:
 
 
 def age_bins(ages: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bin 0 is 0, 1 is 1, 2 is 2–3, 3 is 4–7, and so on by doubling.
+    """Doubling bins: 0 holds 0, 1 holds 1, 2 holds 2–3, 3 holds 4–7, and so on.
 
     >>> age_bins(np.array([0, 1, 2, 3, 4, 7, 8])).tolist()
     [0, 1, 2, 2, 3, 3, 4]
@@ -60,7 +60,7 @@ def age_bins(ages: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def age_label(place: int) -> str:
-    """Say what a bin holds.
+    """The label of a bin.
 
     >>> [age_label(place) for place in range(5)]
     ['0', '1', '2–3', '4–7', '8–15']
@@ -72,7 +72,7 @@ def age_label(place: int) -> str:
 
 
 def new_figure(width: float, height: float, *, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
-    """A figure and its axes, in the style of all plots."""
+    """Create a figure and its axes in the style of all plots."""
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -112,6 +112,6 @@ def _protocol_title(reports: Sequence[Report]) -> str:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure, as PNG or SVG by the ending of the path; its folder is made."""
+    """Write a figure as PNG or SVG by the extension of the path; creates its directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

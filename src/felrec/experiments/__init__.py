@@ -1,4 +1,4 @@
-"""The experiments, the paper's and our own, by name: one file each, made of rows that are trained and tested once."""
+"""The experiments by name, the paper's and our own, one file each. Every model is trained and tested once."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["EXPERIMENTS", "Data", "Experiment", "ExperimentRunner", "Scale", "ex
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure."""
+    """A named experiment: one table or figure."""
 
     name: str
     run: Callable[[ExperimentRunner, Sequence[Data], Data | None], Outcome]
-    logs: str = "one"  # or "several"
+    logs: str = "one"  # logs it needs: "one" or "several"
 
     @property
     def summary(self) -> str:
@@ -54,7 +54,7 @@ EXPERIMENTS = {
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name, or an error that lists them all."""
+    """The experiment called `name`; an unknown name raises an error that lists them all."""
     try:
         return EXPERIMENTS[name]
     except KeyError:
@@ -64,10 +64,10 @@ def experiment(name: str) -> Experiment:
 def reproduce(
     name: str, runner: ExperimentRunner, data: Sequence[Data], out: Path, other: Data | None = None
 ) -> list[Path]:
-    """Run an experiment and write what it found into `out`; the files, the page first."""
+    """Run an experiment and write its results to `out`; returns the files, the page first."""
     chosen, began = experiment(name), time.monotonic()
     if chosen.logs == "one" and len(data) != 1:
-        raise ConfigError(f"{name} takes one --data LOG, not {len(data)}")
+        raise ConfigError(f"{name} needs exactly one log; give --data LOG once, not {len(data)} times")
     if chosen.logs == "several" and len(data) < 2:
         raise ConfigError(f"{name} needs at least two logs; give --data LOG for each")
     outcome = chosen.run(runner, data, other)

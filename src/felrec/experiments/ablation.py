@@ -1,4 +1,4 @@
-"""The paper's ablations: what each part of FELRec is worth."""
+"""The paper's ablations: how much each part of FELRec contributes."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ WHAT = {
     "felrec-q-nomlp": "no projections",
     "felrec-q-sharemlp": "one projection for users and items",
     "felrec-q-notype": "no type embedding",
-    "felrec-q-nn": "recommended through the ten nearest users",
+    "felrec-q-nn": "scores from the ten nearest users",
 }
 
 
 def ablation(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """FELRec without one of its parts: -LN, -noMLP, -shareMLP, -noType, and -NN."""
+    """FELRec with one part changed or removed: -LN, -noMLP, -shareMLP, -noType and -NN."""
     paper, log = published("ablation"), data[0]
     results = [runner.result(row, log) for row in _rows(runner)]
     found = costs(results)
@@ -48,12 +48,12 @@ def ablation(runner: ExperimentRunner, data: Sequence[Data], other: Data | None)
         "rows": [{**result.report.to_json(), "paper": paper.rows[result.trial.name]} for result in results],
         "costs": found,
     }
-    seen = "left out of the ranking" if results[0].report.exclude_seen else "ranked too"
+    seen = "excluded" if results[0].report.exclude_seen else "included"
     notes = [
-        f"ours: protocol `online`, what users already had is {seen}; a cell is {CELL}",
-        f"paper: {paper.source}, {paper.table}, on {paper.title} with the published protocol, which leaks; a cell is"
+        f"ours: protocol `online`, items the user already had are {seen}; each cell: {CELL}",
+        f"paper: {paper.source}, {paper.table}, on {paper.title} with the published protocol, which leaks; each cell:"
         f" {PAPER_CELL}",
-        "-NN needs no training of its own: it is felrec-q, scored with `neighbours=10`",
+        "-NN is not trained separately: it is felrec-q, scored with `neighbours=10`",
     ]
     title = f"Ablations, on {log.name}"
     plots = {f"Ablations on {log.name}, ours and the paper's": partial(_plot, results, paper, title)}
@@ -64,7 +64,7 @@ def _rows(runner: ExperimentRunner) -> list[Trial]:
     chosen = runner.chosen(("felrec-q", "felrec-p"))
     rows = [runner.trial(model, name, **variant) for name, model, variant in VARIANTS if model in chosen]
     if not rows:
-        raise ConfigError("the ablations are of felrec-q and felrec-p; choose one of them with --models")
+        raise ConfigError("the ablations need felrec-q or felrec-p; add one of them to --models")
     if "felrec-q" in chosen:
         rows.append(replace(runner.trial("felrec-q"), name="felrec-q-nn", scoring={"neighbours": 10}))
     return rows
@@ -76,8 +76,8 @@ def _table(results: Sequence[Result], paper: Published) -> MarkdownTable:
         name, own = result.trial.name, result.report.partitions
         cells = (cell(own["total"]), paper_cell(paper.pair(name, "total")), cell(own["new_items"]))
         rows.append((name, WHAT.get(name, "as published"), millions(result.report.parameters), *cells))
-    columns = ("model", "what", "parameters", "total", "paper's total", "new items")
-    return MarkdownTable(f"{CELL}; paper's: {PAPER_CELL}", columns, rows, left=2)
+    columns = ("model", "change", "parameters", "total", "total (paper)", "new items")
+    return MarkdownTable(f"{CELL}; paper: {PAPER_CELL}", columns, rows, left=2)
 
 
 def _plot(results: Sequence[Result], paper: Published, title: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""FELRec-S without one of its signals: what each is worth."""
+"""Ablation of FELRec-S: how much each signal contributes."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ METRICS = ("rank", "hr@10", "mrr")
 
 
 def ablation_s(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """FELRec-S without one of its signals."""
+    """FELRec-S with one signal removed."""
     log = data[0]
     results = [runner.result(runner.trial(MODEL, name, **variant), log) for name, variant in LEFT_OUT]
     found = costs(results)
     told = {"rows": [result.report.to_json() for result in results], "costs": found}
-    seen = "left out of the ranking" if results[0].report.exclude_seen else "ranked too"
-    title = f"FELRec-S without one of its signals, on {log.name}"
-    notes = [f"protocol `online`, what users already had is {seen}; the paper has no such model"]
-    plots = {f"FELRec-S without one of its signals, on {log.name}": partial(_plot, results, title)}
+    seen = "excluded" if results[0].report.exclude_seen else "included"
+    title = f"FELRec-S with one signal removed, on {log.name}"
+    notes = [f"protocol `online`, items the user already had are {seen}; FELRec-S is not in the paper"]
+    plots = {f"FELRec-S with one signal removed, on {log.name}": partial(_plot, results, title)}
     return Outcome(title, notes, [_table(results), cost_table(found)], told, plots)
 
 
 def _table(results: Sequence[Result]) -> MarkdownTable:
     partitions = ("total", "new_items", "new_users")
-    columns = ["left out", "parameters", *(f"{name.replace('_', ' ')}: rank / hr@10 / mrr" for name in partitions)]
+    columns = ["removed", "parameters", *(f"{name.replace('_', ' ')}: rank / hr@10 / mrr" for name in partitions)]
     rows = []
     for result in results:
         values = result.report.partitions
         cells = [" / ".join(number(values[name][metric]) for metric in METRICS) for name in partitions]
         rows.append((result.trial.name, millions(result.report.parameters), *cells))
-    return MarkdownTable("Each row is trained anew", columns, rows)
+    return MarkdownTable("Each row is trained separately", columns, rows)
 
 
 def _plot(results: Sequence[Result], title: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""From CPU minutes to epochs, before training begins: so the learning rate's schedule fits, and a resume keeps it."""
+"""Converts CPU minutes to epochs before training, so that the schedule fits and a resumed run keeps it."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ from felrec.registry import ModelKind
 from felrec.runs import pick_device
 from felrec.training.optimiser import build_optimiser
 
-SMALLEST_SHARE = 0.25  # of gradient events: below, most of the time goes into events that nothing is learned from
-HARDLY_ANY = 0.01  # the same where all events must be seen
-FEW_VALIDATIONS = 10_000  # events that are enough to choose by where a run does not cover the whole log
-_FILL = 1 << 16  # events observed at once to fill the state: only their number matters here
-_ENOUGH = 0.5  # CPU seconds of steps at each place, or one step if that takes longer
-_BLOCKS = 4  # of validation
-_PARTS = 3  # of an epoch: histories grow, and steps with them
+SMALLEST_SHARE = 0.25  # of events with gradients; below it, most time goes into events that train nothing
+HARDLY_ANY = 0.01  # the same for a model that must see all events
+FEW_VALIDATIONS = 10_000  # validation events for a run that does not cover the whole log
+_FILL = 1 << 16  # events per block when filling the state; results do not matter here
+_ENOUGH = 0.5  # CPU seconds to time in each part of an epoch, but at least one step
+_BLOCKS = 4  # of validation to time
+_PARTS = 3  # of an epoch; steps slow down as histories grow
 
 
 @dataclass(frozen=True)
 class Speed:
-    """CPU seconds of a model on a log."""
+    """Measured CPU seconds of a model on a log."""
 
-    event: float  # of training on one event, gradients from all of them
+    event: float  # per training event, with gradients from all events
     event_at_smallest_share: float
     validated_event: float
 
     def at(self, share: float) -> float:
-        """Seconds an event with gradients from a share of them: linear between the two that were measured."""
+        """Seconds per event with gradients from `share` of the events, interpolated between the two measurements."""
         slope = (self.event - self.event_at_smallest_share) / (1 - SMALLEST_SHARE)
         return max(0.0, self.event - slope * (1 - share))
 
     @property
     def has_share(self) -> bool:
-        """Whether the model gets cheaper where fewer events give gradients."""
+        """Whether training gets cheaper with fewer gradient events."""
         return self.event_at_smallest_share < 0.9 * self.event
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a model is trained within its budget."""
+    """How to train a model within its budget."""
 
     epochs: int
     trained_share: float
-    train_events: int | None  # the newest of the training part; None is all
-    seconds: float | None  # of CPU that this will take, as far as measured
+    train_events: int | None  # the newest of the training part; None: all
+    seconds: float | None  # estimated CPU seconds; None if not measured
     speed: Speed | None = None
 
     def settings(self) -> dict[str, Any]:
-        """What it sets."""
+        """The training settings of the plan."""
         return {"epochs": self.epochs, "trained_share": self.trained_share}
 
     def cut(self, split: Split) -> Split:
-        """The split to train on: all of it, or the newest training events and the first of the validation."""
+        """The split to train on: all of it, or the newest training events and the first validation events."""
         return split if self.train_events is None else newest(split, self.train_events)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The plan as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Plan:
-        """What `to_json` returned."""
+        """The plan from the result of `to_json`."""
         return cls(**{**told, "speed": told["speed"] and Speed(**told["speed"])})
 
 
@@ -81,7 +81,7 @@ def newest(split: Split, train_events: int) -> Split:
 
 
 def is_trained(kind: ModelKind) -> bool:
-    """Whether a model learns by gradient."""
+    """Whether a model is trained with gradients."""
     return isinstance(_smallest(kind), Trainable)
 
 
@@ -97,9 +97,9 @@ def _smallest(kind: ModelKind) -> Recommender:
 def plan(
     speed: Speed, split: Split, seconds: float, wanted: TrainingSettings, *, whole: bool, validated: int | None = None
 ) -> Plan:
-    """As many epochs as fit, up to those wanted. If none does: fewer gradients, then only the newest events.
+    """Plan as many epochs as fit, up to `wanted`. If none fits: fewer gradient events, then only the newest events.
 
-    A model that belongs to its log (`whole`) goes over all of it, even if that takes longer than it may.
+    A model with weights per user or item (`whole`) trains on the whole log, even if that exceeds the budget.
     """
     events, share = len(split.train), wanted.trained_share
     validation = speed.validated_event * (len(split.validation) if validated is None else validated)
@@ -121,7 +121,7 @@ def plan(
 
 
 def measure(kind: ModelKind, given: dict[str, Any], split: Split, device: str) -> Speed:
-    """Time a few steps of each third of an epoch and a few blocks of validation, on a model that is thrown away.
+    """Time some steps in each third of an epoch and some blocks of validation, on a model that is then discarded.
 
     The state is filled in large blocks in between, because encoding a long history takes longer than a short one.
     """
@@ -149,10 +149,10 @@ def _fill(model: Trainable, split: Split, start: int, stop: int) -> int:
 
 
 def _time_steps(model: Trainable, split: Split, settings: TrainingSettings, part: int) -> float:
-    """CPU seconds an event of the log: of an epoch, as if all its steps took as long as some of this part."""
+    """CPU seconds per training event, estimated from some steps of this part of an epoch."""
     optimiser = build_optimiser(model.parameters(), settings)
     for group in optimiser.param_groups:
-        group["lr"] = 0.0  # the work is the same, and nothing can diverge
+        group["lr"] = 0.0  # the same work, but training cannot diverge
     began = time.process_time()
     batches = model.batches(split.train, settings, 0)
     preparing = time.process_time() - began
@@ -163,7 +163,7 @@ def _time_steps(model: Trainable, split: Split, settings: TrainingSettings, part
         optimiser.step()
 
     first, *others = steps_of(part, len(batches))
-    take(first)  # not timed: in it an optimiser makes its state, which takes as long as several steps
+    take(first)  # not timed: the optimiser allocates its state, which takes as long as several steps
     began, done = time.process_time(), 0
     for step in others or [first]:
         take(step)
@@ -174,7 +174,7 @@ def _time_steps(model: Trainable, split: Split, settings: TrainingSettings, part
 
 
 def steps_of(part: int, steps: int) -> list[int]:
-    """The steps of a part of an epoch, at random: where they differ in size, the first are not like the others.
+    """The steps of a part of an epoch in random order, because the first may not be typical in size.
 
     >>> [sorted(steps_of(part, 7)) for part in range(3)], steps_of(2, 1)
     ([[0, 1, 2], [3, 4], [5, 6]], [0])

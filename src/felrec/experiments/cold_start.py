@@ -1,4 +1,4 @@
-"""Cold start as users feel it: how soon a new item is shown to those who will take it."""
+"""Item cold start: how soon a new item ranks high for its next users."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from felrec.experiments.scale import Data
 from felrec.registry import model_kind
 
 USUAL = ("jodie", "decayed-popularity", "felrec-q", "felrec-s")
-TOP = 0.1  # an average rank better than this is the top tenth of the catalogue
+TOP = 0.1  # the top tenth of the catalogue, as a normalised rank
 
 
 def cold_start(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """Average rank of new items after 0, 1, 2, 4 … events, and events until they are in the top 10 %."""
+    """Average rank of new items after 0, 1, 2, 4 … events, and events until they reach the top 10 %."""
     log = data[0]
     if not (log.split.partition(*log.split.bounds("test")) == PARTITIONS.index("new_items")).any():
-        raise DataError(f"{log.name}: no event of its test part is of a new item; choose another log")
+        raise DataError(f"{log.name}: the test part has no events of new items; choose another log")
     chosen = runner.chosen(USUAL)
     models = [name for name in chosen if "new_items" in represented(model_kind(name))]
     if not models:
@@ -36,20 +36,20 @@ def cold_start(runner: ExperimentRunner, data: Sequence[Data], other: Data | Non
     for curve in found:
         curve["events_until_top_tenth"] = _until_top(curve["points"])
     notes = [
-        "protocol `online`, new items only: those that the training part does not have; each of their test events is"
-        " ranked in the whole catalogue for the user who took it, and counts by how many events the item had before",
-        "an item's first event (0 before) is a miss for every model: it is not in the catalogue yet",
-        f"`top 10 %`: events from which on the average rank is {TOP} or better, up to where there are any",
+        "protocol `online`, test events of new items only: items without events in the training part; each event is"
+        " ranked against the whole catalogue for its user, and grouped by the number of earlier events of the item",
+        "an item's first event (0 earlier events) is a miss for every model: the item is not in the catalogue yet",
+        f"`top 10 %`: the number of earlier events from which the average rank stays at {TOP} or better",
     ]
-    if absent := [name for name in chosen if name not in models]:
-        notes.append(f"left out, because they cannot represent new items: {', '.join(absent)}")
-    title = f"New items, event by event, on {log.name}"
-    plots = {f"Average rank of new items by their events so far, on {log.name}": partial(_plot, found, title)}
+    if omitted := [name for name in chosen if name not in models]:
+        notes.append(f"omitted, because they cannot represent new items: {', '.join(omitted)}")
+    title = f"New items by number of events, on {log.name}"
+    plots = {f"Average rank of new items by their number of events so far, on {log.name}": partial(_plot, found, title)}
     return Outcome(title, notes, [_table(found)], {"curves": found}, plots)
 
 
 def _until_top(points: Sequence[dict[str, Any]]) -> str | None:
-    """The first group of events from which on the rank stays in the top tenth."""
+    """The first group of event counts from which the rank stays in the top tenth."""
     reached = None
     for point in reversed(points):
         if point["rank"] > TOP:
@@ -62,12 +62,12 @@ def _table(found: Sequence[dict[str, Any]]) -> MarkdownTable:
     by_bin = [{point["bin"]: point for point in curve["points"]} for curve in found]
     bins = sorted(set().union(*by_bin))
     events = {place: next(points[place]["events"] for points in by_bin if place in points) for place in bins}
-    columns = ("events of the item before", *(f"{age_label(place)} ({events[place]:,})" for place in bins), "top 10 %")
+    columns = ("earlier events of the item", *(f"{age_label(place)} ({events[place]:,})" for place in bins), "top 10 %")
     rows = []
     for curve, points in zip(found, by_bin, strict=True):
         ranks = [number(points[place]["rank"] if place in points else None) for place in bins]
         rows.append((curve["model"], *ranks, curve["events_until_top_tenth"] or "—"))
-    return MarkdownTable("Average rank of new items (how many test events stand behind it)", columns, rows)
+    return MarkdownTable("Average rank of new items (number of test events in the column heads)", columns, rows)
 
 
 def _plot(found: Sequence[dict[str, Any]], title: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What each model took: epochs, CPU minutes, and CPU seconds per million events."""
+"""Training and evaluation cost of each model: epochs, CPU minutes, and CPU seconds per million events."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ MILLION = 1_000_000
 
 
 def costs(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """By row, one for each run: rows that share a run were trained once."""
+    """Cost by row name; rows that share a run were trained once and appear once."""
     first = {result.run: result for result in reversed(results)}
     return {result.trial.name: _cost(result) for result in results if first[result.run] is result}
 
 
 def cost_table(found: dict[str, dict[str, Any]]) -> MarkdownTable:
-    """The same as a table."""
+    """Format the result of `costs` as a table."""
     columns = (
-        *("model", "epochs (best)", "gradients from", "train events", "lr"),
-        *("CPU min planned", "CPU min used", "and to search lr", "train, s per million events", "test, s per million"),
+        *("model", "epochs (best)", "events with gradients", "train events", "lr"),
+        *(
+            "CPU min planned",
+            "CPU min used",
+            "CPU min, lr search",
+            "train, s per million events",
+            "test, s per million",
+        ),
     )
     rows = [
         (
@@ -38,7 +44,7 @@ def cost_table(found: dict[str, dict[str, Any]]) -> MarkdownTable:
         )
         for name, c in found.items()
     ]
-    caption = "Training and its cost in CPU time (a model without gradients: of taking the log in and choosing)"
+    caption = "Training cost in CPU time (models without gradients: observing the log and choosing settings)"
     return MarkdownTable(caption, columns, rows)
 
 
@@ -64,7 +70,7 @@ def _cost(result: Result) -> dict[str, Any]:
 
 
 def _evaluation(result: Result) -> float | None:
-    """As tested, or as measured before training where the test also replayed the log."""
+    """CPU seconds per million test events; measured before training if the test also replayed the log."""
     if result.report.cache == "kept":
         return result.test_seconds / len(result.report.results.events) * MILLION
     speed = result.plan.speed if result.plan else None

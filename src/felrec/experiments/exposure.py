@@ -1,4 +1,4 @@
-"""Whom a recommender shows: how its lists of ten are spread over the catalogue."""
+"""Exposure: how the top-ten lists of a recommender are distributed over the catalogue."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DECILES = 10
 
 @dataclass(frozen=True)
 class Exposure:
-    """How often each item of the catalogue was shown, and how popular it was at that moment."""
+    """How often each item was recommended, and recommendations by popularity at that time."""
 
-    counts: NDArray[np.int64]  # of the items that could be shown, those never shown included
-    deciles: NDArray[np.int64]  # the first is the tenth of the catalogue with the most events so far
+    counts: NDArray[np.int64]  # by item of the catalogue, including items never recommended
+    deciles: NDArray[np.int64]  # recommendations by decile; the first has the items with most events so far
 
     def to_json(self) -> dict[str, Any]:
-        """What the tables say of it."""
+        """The numbers for tables and JSON."""
         return {
             "shown": int(self.counts.sum()),
             "catalogue": len(self.counts),
@@ -39,7 +39,7 @@ class Exposure:
 
 
 def gini(counts: NDArray[np.int64]) -> float:
-    """Gini's coefficient: 0 if all items are shown alike, near 1 if one takes all.
+    """Gini coefficient: 0 if all items are recommended equally often, near 1 if one gets all.
 
     >>> gini(np.array([5, 5, 5, 5])), gini(np.array([0, 0, 0, 8]))
     (0.0, 0.75)
@@ -52,7 +52,7 @@ def gini(counts: NDArray[np.int64]) -> float:
 
 
 def coverage(counts: NDArray[np.int64]) -> float:
-    """Share of the items that were shown at all.
+    """Share of the items that were recommended at least once.
 
     >>> coverage(np.array([3, 0, 1, 0]))
     0.5
@@ -61,7 +61,7 @@ def coverage(counts: NDArray[np.int64]) -> float:
 
 
 def decile_of(events: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The tenth of the catalogue that each item is in by its number of events; equals share their middle place.
+    """The popularity decile of each item by its number of events; ties share their middle rank.
 
     >>> decile_of(np.array([1, 90, 80, 70, 60, 50, 40, 30, 20, 10])).tolist()
     [9, 0, 1, 2, 3, 4, 5, 6, 7, 8]
@@ -75,14 +75,14 @@ def decile_of(events: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def taken(split: Split) -> Exposure:
-    """What users really took in the test part, in the same terms."""
+    """The distribution of the test events themselves, in the same terms."""
     return _count(split, lambda block, begin, catalogue: block.items)
 
 
 def exposure(
     recommender: Recommender, split: Split, *, exclude_seen: bool, progress: Callable[[int], None] | None = None
 ) -> Exposure:
-    """Walk over the test part as `online` does, and count the ten best items of each query."""
+    """Run the test part as protocol `online` does, and count the ten best items of each query."""
     seen = SeenItems(split.log.events) if exclude_seen else None
 
     def shown(block: Events, begin: int, catalogue: Rows) -> Rows:
@@ -114,7 +114,7 @@ def _count(split: Split, shown: Callable[[Events, int, Rows], Rows]) -> Exposure
         decile = np.full(split.log.n_items, -1)
         decile[catalogue] = decile_of(so_far[catalogue])
         items = shown(block, begin, catalogue)
-        items = items[decile[items] >= 0]  # a first event is of an item that could not be shown yet
+        items = items[decile[items] >= 0]  # at its first event an item is not in the catalogue yet
         np.add.at(counts, items, 1)
         np.add.at(deciles, decile[items], 1)
         recommendable = so_far > 0

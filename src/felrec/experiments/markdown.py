@@ -1,4 +1,4 @@
-"""Tables and numbers in Markdown."""
+"""Markdown tables and number formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAPER_CELL = "rank / HR@10 of 101"
 
 @dataclass(frozen=True)
 class MarkdownTable:
-    """A caption, a head and rows of text; the first `left` columns stand left, the others right."""
+    """A captioned table; the first `left` columns are left-aligned, the others right-aligned."""
 
     caption: str
     columns: Sequence[str]
@@ -22,7 +22,7 @@ class MarkdownTable:
     left: int = 1
 
     def markdown(self) -> str:
-        """Write it.
+        """The table as Markdown text.
 
         >>> print(MarkdownTable("Two", ("model", "rank"), [("a", "0.1")]).markdown())
         **Two**
@@ -39,7 +39,7 @@ class MarkdownTable:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a number, or a dash for none.
+    """Format a number, or a dash for None.
 
     >>> number(0.12345), number(None), number(1234.5, 0)
     ('0.123', '—', '1,234')
@@ -48,7 +48,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def millions(value: float | None) -> str:
-    """Write a number of parameters as the paper does.
+    """Format a number of parameters as in the paper.
 
     >>> millions(479_488), millions(0), millions(None)
     ('0.48M', '0', '—')
@@ -59,14 +59,14 @@ def millions(value: float | None) -> str:
 
 
 def cell(values: dict[str, Any]) -> str:
-    """Rank, sampled HR@10 and hr@10 of a partition of a report."""
+    """Format rank, sampled HR@10 and hr@10 of one partition of a report."""
     if values["rank"] is None:
         return NONE
     return " / ".join(number(values[metric]) for metric in METRICS)
 
 
 def paper_cell(pair: tuple[float, float] | None) -> str:
-    """A published rank and HR@10, which is the sampled one.
+    """Format a published rank and (sampled) HR@10.
 
     >>> paper_cell((0.031, 0.9239)), paper_cell(None)
     ('0.031 / 0.9239', '—')

@@ -1,4 +1,4 @@
-"""What an experiment leaves behind: a page, a JSON file, plots, and the exact config."""
+"""Writes the results of an experiment: a Markdown page, a JSON file, plots, and the exact config."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from felrec.version import __version__
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an experiment, before it is written."""
+    """The result of an experiment, ready to be written."""
 
     title: str
     notes: Sequence[str]
     tables: Sequence[MarkdownTable]
     data: dict[str, Any]
-    plots: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)  # what each shows, and how to draw it
+    plots: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)  # caption -> function that draws it
 
 
 def write(
     name: str, outcome: Outcome, runner: ExperimentRunner, data: Sequence[Data], out: Path, seconds: float
 ) -> list[Path]:
-    """Write all files of an experiment; their paths."""
+    """Write all files of an experiment; returns their paths, the page first."""
     out.mkdir(parents=True, exist_ok=True)
     page, told, config = (out / f"{name}{ending}" for ending in (".md", ".json", ".config.json"))
     stems = [name, *(f"{name}-{number}" for number in range(2, len(outcome.plots) + 1))]
@@ -52,11 +52,11 @@ def write(
 
 
 def scale_text(runner: ExperimentRunner) -> str:
-    """The scale and how the learning rate was chosen, in words."""
+    """The scale and the choice of the learning rate, in words."""
     rates = ", ".join(f"{rate:g}" for rate in RATES)
     tenth = "a tenth of the budget" if runner.scale.minutes else "a tenth of the epochs"
-    chosen = f"the best of {rates} by validation rank, each tried for {tenth} on top" if runner.search_lr else ""
-    return f"{runner.scale.describe()}; learning rate: {chosen or 'that of each model, not searched'}"
+    chosen = f"the best of {rates} by validation rank, each tried with {tenth} in addition" if runner.search_lr else ""
+    return f"{runner.scale.describe()}; learning rate: {chosen or 'the default of each model, not searched'}"
 
 
 def _page(outcome: Outcome, runner: ExperimentRunner, data: Sequence[Data], pictures: dict[str, str]) -> str:
@@ -65,7 +65,7 @@ def _page(outcome: Outcome, runner: ExperimentRunner, data: Sequence[Data], pict
     lines += [f"* scale: {scale_text(runner)}"]
     if runner.settings:
         given = ", ".join(f"`{name}={value}`" for name, value in sorted(runner.settings.items()))
-        lines += [f"* other settings than the defaults, for every model that has them: {given}"]
+        lines += [f"* settings that differ from the defaults, for every model that has them: {given}"]
     lines += [f"* {note}" for note in outcome.notes]
     lines += [f"* felrec {__version__}, {datetime.now(UTC):%Y-%m-%d}, {_machine_text()}", ""]
     for table in outcome.tables:
@@ -81,7 +81,7 @@ def _config(runner: ExperimentRunner, seconds: float) -> dict[str, Any]:
         "versions": versions(),
         "machine": machine(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": seconds,  # of the last command, which may have found most of the work done
+        "seconds": seconds,  # of this command only; earlier commands may have done most of the work
         "device": runner.device,
         "settings": runner.settings,
         "rows": [_row_config(result) for result in runner.results],
@@ -107,7 +107,7 @@ def _row_config(result: Result) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were made on."""
+    """The machine that produced the numbers."""
     return {
         "system": platform.platform(),
         "processor": _processor(),
@@ -123,7 +123,7 @@ def _machine_text() -> str:
 
 
 def _processor() -> str:
-    """Its name where Linux tells it."""
+    """The name of the processor, from /proc/cpuinfo where it exists."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

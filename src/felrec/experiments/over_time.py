@@ -1,4 +1,4 @@
-"""The paper's figure over time: how the rank improves with the events of the item."""
+"""The paper's figure over time: rank against the number of earlier events of the item."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ NAMES = {"I": "new items (I)", "O+U": "observed and new users (O+U)"}
 
 
 def over_time(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """Average rank against the number of events that the item had so far."""
+    """Average rank against the number of earlier events of the item."""
     log = data[0]
     reports = [runner.result(runner.trial(name), log).report for name in runner.chosen(USUAL)]
     found = [curve for report in reports for curve in curves(report)]
     notes = [
-        "protocol `online`; events are grouped by how many events the item had before, in doubling steps, as the"
-        " average of a group of few events says little; I: new items, O+U: observed and new users",
-        "an item's first event (0 before) is a miss for every model: it is not in the catalogue yet",
-        "paper (Weimann and Conrad, arXiv 2210.16928, its figure has no numbers): on MovieLens 25M FELRec reaches"
-        " SASRec after about 1,000 interactions of an item, on Twitch SASRec stays ahead; SASRec has no curve I",
+        "protocol `online`; events are grouped by the number of earlier events of the item, in doubling steps, because"
+        " averages over few events are noisy; I: new items, O+U: observed and new users",
+        "an item's first event (0 earlier events) is a miss for every model: the item is not in the catalogue yet",
+        "paper (Weimann and Conrad, arXiv 2210.16928; the figure has no numbers): on MovieLens 25M FELRec reaches"
+        " SASRec after about 1,000 events of an item, on Twitch SASRec stays ahead; SASRec has no curve I",
     ]
-    title = f"Rank by the age of the item, on {log.name}"
-    plots = {f"Average rank against the events of the item so far, on {log.name}": partial(_plot, found, title)}
+    title = f"Rank by number of earlier events of the item, on {log.name}"
+    plots = {
+        f"Average rank against the number of earlier events of the item, on {log.name}": partial(_plot, found, title)
+    }
     return Outcome(title, notes, [_table(found)], {"curves": found}, plots)
 
 
 def curves(report: Report) -> list[dict[str, Any]]:
-    """For each group that the model can represent: events, mean rank and mean hr@10 by bin of the item's age."""
+    """For each group the model can represent: number of events, mean rank and mean hr@10 by bin of earlier events."""
     found = []
     for group, partitions in GROUPS.items():
         if not set(partitions) & report.represents:
@@ -77,7 +79,7 @@ def _table(curves: Sequence[dict[str, Any]]) -> MarkdownTable:
         cells = [f"{number(point['rank'])} ({point['events']:,})" if point else "—" for point in found]
         rows.append([age_label(place), *cells])
     return MarkdownTable(
-        "Average rank by the number of events that the item had before", ("events of the item before", *heads), rows
+        "Average rank by the number of earlier events of the item", ("earlier events of the item", *heads), rows
     )
 
 
@@ -109,7 +111,7 @@ def _plot(curves: Sequence[dict[str, Any]], title: str, path: Path) -> None:
 
 
 def _events(axes: Any, curves: Sequence[dict[str, Any]], last: int) -> None:
-    """How many events stand behind each point, by group."""
+    """Draw the number of events behind each point, by group."""
     for group, shift, colour in (("I", -0.2, "#BBBBBB"), ("O+U", 0.2, GREY)):
         counts = np.zeros(last + 1)
         for curve in curves:

@@ -1,4 +1,4 @@
-"""The paper's tables, to be printed beside ours."""
+"""The published tables, shown beside our results."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Published:
-    """One table of the paper."""
+    """One published table."""
 
     title: str  # of the log
     table: str
     source: str
-    rows: dict[str, dict[str, Any]]  # by the name of our row: parameters, and [rank, HR@10] by partition
+    rows: dict[str, dict[str, Any]]  # by row name: parameters, and [rank, HR@10] by partition
 
     def pair(self, row: str, partition: str) -> tuple[float, float] | None:
-        """The published rank and HR@10, if there are any."""
+        """The published rank and HR@10, or None."""
         pair = self.rows.get(row, {}).get(partition)
         return (pair[0], pair[1]) if pair else None
 
 
 @cache
 def published(name: str) -> Published:
-    """A table by name.
+    """The published table called `name`.
 
     >>> published("movielens-25m").pair("sasrec", "total")
     (0.031, 0.9239)

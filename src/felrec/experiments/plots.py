@@ -1,4 +1,4 @@
-"""Pictures of the experiments, in the style of the other plots."""
+"""Dot plots of the experiments, in the style of the other plots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from felrec.evaluation.plots import COLOURS, GREY, MARKERS, new_figure, save_fig
 
 @dataclass(frozen=True)
 class Series:
-    """One value for each row, None where there is none."""
+    """One value for each row, or None."""
 
     label: str
     values: Sequence[float | None]
@@ -24,7 +24,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """Series side by side, under a title."""
+    """Series that share one set of axes, under a title."""
 
     title: str
     series: Sequence[Series]
@@ -33,7 +33,7 @@ class Panel:
 def plot_dots(
     title: str, names: Sequence[str], rows: Sequence[Sequence[Panel]], path: Path, *, joined: bool = False
 ) -> None:
-    """A dot for each row and series, the rows' names on the left; `joined` draws a line between a row's dots."""
+    """Plot a dot for each row and series, with row names on the left; `joined` connects the dots of a row."""
     columns = len(rows[0])
     height = 1.1 + len(rows) * (0.75 + 0.24 * len(names))
     figure, every = new_figure(2.2 + 2.6 * columns, height, rows=len(rows), columns=columns, squeeze=False, sharey=True)

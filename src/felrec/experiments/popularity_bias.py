@@ -1,4 +1,4 @@
-"""The paper's figure on popularity bias, and the numbers that it left out."""
+"""The paper's figure on popularity bias, with numbers, which the paper does not give."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TAKEN = "what users took"
 
 
 def popularity_bias(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """Map of users and items by t-SNE; and recommendations by popularity, Gini, coverage."""
+    """t-SNE maps of users and items; recommendations by popularity, Gini coefficient and coverage."""
     require_tsne()
     log = data[0]
     leave_out = resolve_exclude_seen("auto", log.split)
@@ -42,31 +42,31 @@ def popularity_bias(runner: ExperimentRunner, data: Sequence[Data], other: Data 
     title, plots = f"Popularity bias, on {log.name}", {}
     drawn = min(INTERACTIONS, log.split.validation_end)
     if maps:
-        shows = f"t-SNE of users and items, coloured by their match to one interaction, on {log.name}"
+        shows = f"t-SNE of users and items, coloured by their match with one interaction, on {log.name}"
         plots[shows] = partial(plot_maps, maps, f"Users and items of {drawn:,} interactions, on {log.name}")
-    plots[f"Share of the recommendations by popularity, on {log.name}"] = partial(_plot_deciles, rows, title)
+    plots[f"Share of recommendations by popularity, on {log.name}"] = partial(_plot_deciles, rows, title)
     return Outcome(title, _notes(drawn, exclude_seen=leave_out), [_table(rows)], {"rows": rows}, plots)
 
 
 def _notes(drawn: int, *, exclude_seen: bool) -> list[str]:
-    seen = "left out" if exclude_seen else "not left out"
+    seen = "excluded" if exclude_seen else "included"
     return [
-        f"the ten best items of every test event, protocol `online`; what users already had is {seen}",
-        "popularity is the number of events so far, at the time; decile 1 is the most popular tenth of the catalogue",
-        "Gini: 0 if all items are shown alike, near 1 if few take all; coverage: share of the catalogue shown at least"
-        f" once; '{TAKEN}' is the same for the test events themselves",
-        f"the maps: users and items of {drawn:,} random interactions before the test, each once, placed by t-SNE; red:"
-        " a user and an item that they took, among the best tenth for them. The paper (Weimann and Conrad,"
-        " arXiv 2210.16928) has such a map of FELRec and of SASRec, and no numbers",
+        f"the ten best items of every test event, protocol `online`; items the user already had are {seen}",
+        "popularity is the number of events so far; decile 1 is the most popular tenth of the catalogue",
+        "Gini: 0 if all items are recommended equally often, near 1 if a few get all recommendations; coverage: share"
+        f" of the catalogue recommended at least once; '{TAKEN}' is the same for the test events themselves",
+        f"maps: users and items of {drawn:,} random interactions before the test, each once, placed by t-SNE; red: a"
+        " user and an item of their history that is in their top tenth. The paper (Weimann and Conrad, arXiv"
+        " 2210.16928) has such maps of FELRec and SASRec, without numbers",
     ]
 
 
 def _exposed(runner: ExperimentRunner, trial: Trial, log: Data, *, exclude_seen: bool) -> dict[str, Any]:
-    """Counted once, and kept in the run."""
+    """The exposure of a trial; computed once and kept in its run directory."""
     file = runner.folder(trial, log) / "exposure.json"
     if not file.exists():
         model = runner.before_test(trial, log)
-        with runner.watch.evaluating(f"{trial.name}, whom it shows", len(log.split.test)) as progress:
+        with runner.watch.evaluating(f"{trial.name}, exposure", len(log.split.test)) as progress:
             found = exposure(model.recommender, log.split, exclude_seen=exclude_seen, progress=progress)
         write_whole(file, json.dumps(found.to_json()) + "\n")
     told: dict[str, Any] = json.loads(file.read_text())
@@ -74,7 +74,7 @@ def _exposed(runner: ExperimentRunner, trial: Trial, log: Data, *, exclude_seen:
 
 
 def _mapped(runner: ExperimentRunner, trial: Trial, log: Data) -> TasteMap | None:
-    """Drawn once, and kept in the run; None for a model without vectors."""
+    """The map of a trial; computed once and kept in its run directory; None for a model without vectors."""
     file = runner.folder(trial, log) / "map.parquet"
     if not file.exists():
         model = runner.before_test(trial, log).recommender
@@ -90,11 +90,13 @@ def _table(rows: dict[str, dict[str, Any]]) -> MarkdownTable:
         (name, number(row["gini"]), number(row["coverage"]), *(number(share) for share in row["deciles"]))
         for name, row in rows.items()
     ]
-    return MarkdownTable("Gini, catalogue coverage, and share of the recommendations by popularity", columns, lines)
+    return MarkdownTable(
+        "Gini coefficient, catalogue coverage, and share of recommendations by popularity", columns, lines
+    )
 
 
 def _plot_deciles(rows: dict[str, dict[str, Any]], title: str, path: Path) -> None:
-    """Stacked bars, dark for the most popular tenth; Gini and coverage on the right."""
+    """Plot stacked bars, dark for the most popular tenth, with Gini and coverage on the right."""
     from matplotlib import colormaps
 
     names = list(rows)
@@ -106,7 +108,7 @@ def _plot_deciles(rows: dict[str, dict[str, Any]], title: str, path: Path) -> No
         left.barh(names, shares[:, place], left=starts[:, place], color=shade, height=0.7, label=str(place + 1))
     left.set_ylim(len(names) - 0.5, -0.5)
     left.set_xlim(0, 1)
-    left.set_xlabel("share of the recommendations, by popularity of the item (1: most popular tenth)")
+    left.set_xlabel("share of recommendations, by popularity decile of the item (1: most popular)")
     left.grid(visible=False)
     for key, colour, marker in (("gini", "#0072B2", "o"), ("coverage", "#D55E00", "s")):
         right.scatter([rows[name][key] for name in names], names, color=colour, marker=marker, label=key)

@@ -1,4 +1,4 @@
-"""The same models under both protocols: how much of a published number is leak."""
+"""The same models under both protocols: how much of a published number is due to the leak."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
 
 METRICS = ("rank", "hr@10_sampled", "hr@10", "mrr")
-PARTITION = "total_representable"  # as the paper's totals
+PARTITION = "total_representable"  # as in the paper's totals
 
 
 def protocols(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """The same models under the protocols `paper` and `online`: how much is leak."""
+    """The same models under the protocols `paper` and `online`: how much is due to the leak."""
     log = data[0]
     pairs = [_both(runner, name, log) for name in runner.chosen()]
     rows = [_compared(online, paper) for online, paper in pairs]
     notes = [
-        "`online`: a block is scored before it is observed; an item that nobody took before is a miss. `paper`: the"
-        " published evaluation, which observes a batch of 1,024 events before it scores it",
-        "nothing is left out of the ranking under either, as in the paper; the partitions are those that a model can"
-        " represent, as in the paper's totals",
-        "leak: `paper` minus `online`, the same trained model",
+        "`online`: a block is scored before it is observed; an item without earlier events is a miss. `paper`: the"
+        " published evaluation, which observes a batch of 1,024 events before scoring it",
+        "both protocols include items the user already had and cover only the partitions that a model can represent, as"
+        " the paper's totals do",
+        "leak: `paper` minus `online`, for the same trained model",
     ]
     title = f"Both protocols, on {log.name}"
     plots = {f"Each model under both protocols, on {log.name}": partial(_plot, rows, title)}
@@ -41,7 +41,7 @@ def protocols(runner: ExperimentRunner, data: Sequence[Data], other: Data | None
 def _both(runner: ExperimentRunner, name: str, log: Data) -> tuple[Result, Result]:
     row = runner.trial(name)
     if resolve_exclude_seen("auto", log.split):
-        row = replace(row, exclude_seen="no")  # else the one protocol would leave out what the other ranks
+        row = replace(row, exclude_seen="no")  # else only one of the protocols would exclude seen items
     return runner.result(row, log), runner.result(replace(row, protocol="paper"), log)
 
 

@@ -1,4 +1,4 @@
-"""Where experiments work: each model is trained once for a log, a scale and settings, whoever asks for it."""
+"""Trains and evaluates the models of experiments; each combination of log, scale and settings is trained once."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _LONGEST_NAME = 120  # characters of a run's folder
 
 @dataclass(frozen=True)
 class Result:
-    """A trial as it came out."""
+    """A trained and evaluated trial."""
 
     trial: Trial
     report: Report
     run: Path
     manifest: dict[str, Any] = field(repr=False)
-    plan: Plan | None  # None: nothing to train
+    plan: Plan | None  # None: the model is not trained
     search: dict[str, Any] | None
     cost: dict[str, Any]
     test_seconds: float  # of CPU
@@ -45,19 +45,19 @@ class Result:
 
 @dataclass
 class ExperimentRunner:
-    """What the experiments of one command share."""
+    """Runs trials; the experiments of one command share it."""
 
     runs: Path
     scale: Scale = field(default_factory=Scale)
-    models: tuple[str, ...] | None = None  # None: those that the experiment is about
-    settings: dict[str, Any] = field(default_factory=dict)  # for every model that has them
+    models: tuple[str, ...] | None = None  # None: the experiment's own choice
+    settings: dict[str, Any] = field(default_factory=dict)  # applied to every model that has them
     search_lr: bool = False
     device: str = "cpu"
     watch: ProgressReporter = field(default_factory=Silent)
-    results: list[Result] = field(default_factory=list, repr=False)  # all that was asked for, for the config
+    results: list[Result] = field(default_factory=list, repr=False)  # all results so far, for the config file
 
     def chosen(self, usual: tuple[str, ...] | None = None) -> list[str]:
-        """The models to run: those asked for, or the usual ones as far as they exist; by default all."""
+        """The models to run: those requested, else `usual`, else all."""
         known = [*(name for name in ORDER if name in MODELS), *(name for name in MODELS if name not in ORDER)]
         if self.models is not None:
             for name in self.models:
@@ -66,7 +66,7 @@ class ExperimentRunner:
         return [name for name in known if usual is None or name in usual]
 
     def trial(self, model: str, name: str | None = None, **variant: Any) -> Trial:
-        """A trial of a model with the settings given to all; `variant` is what it has of its own."""
+        """A trial of a model with the shared settings, overridden by `variant`."""
         kind = model_kind(model)
         own = settings_by_model([*self.chosen(), model], self.settings)[model]
         given = {**own, **variant}
@@ -74,7 +74,7 @@ class ExperimentRunner:
         return Trial(name or model, model, given)
 
     def result(self, trial: Trial, on: Data, tested: Data | None = None) -> Result:
-        """Train a trial on a log and test it there or on another; what is done already is read."""
+        """Train a trial on a log and test it on the same or another log; finished work is read from disk."""
         folder = self.folder(trial, on)
         planned, search = self._prepare(trial, on, folder)
         model = self._train(trial, on, folder, planned, search)
@@ -90,7 +90,7 @@ class ExperimentRunner:
         return result
 
     def before_test(self, trial: Trial, on: Data) -> FittedModel:
-        """A trained model in the state in which its test begins."""
+        """A trained model in its state at the start of the test."""
         folder = self.folder(trial, on)
         model = self._train(trial, on, folder, *self._prepare(trial, on, folder))
         if model.fingerprint != on.split.fingerprint:
@@ -99,7 +99,7 @@ class ExperimentRunner:
         return model
 
     def folder(self, trial: Trial, on: Data) -> Path:
-        """The run's directory: log, model, and whatever differs from the defaults."""
+        """The directory of a run, named after the log, the model and all settings that differ from the defaults."""
         said = dict(sorted(trial.settings.items()))
         if is_trained(model_kind(trial.model)):
             said |= self.scale.of_training() | ({"lr": "searched"} if self.search_lr else {})
@@ -123,12 +123,12 @@ class ExperimentRunner:
             run = RunDirectory.open(folder)
             if "best" not in run.manifest:
                 raise TrainingError(f"{trial.name}: {error}") from None
-            # Validation chose among the epochs before: that is the trial, and the others go on.
+            # The best earlier epoch is the result of this trial, so that the other models still run.
             run.update({"finished": True, "diverged": str(error)})
             return train_trial(trial, split, folder, self.watch, device=self.device, resume=True)
 
     def _prepare(self, trial: Trial, on: Data, folder: Path) -> tuple[Plan | None, dict[str, Any] | None]:
-        """The plan and the search of a trained model: made once, so that a resumed run keeps them."""
+        """The plan and the learning-rate search of a trained model; kept on disk, so that a resumed run reuses them."""
         if not is_trained(model_kind(trial.model)):
             return None, None
         file = folder / PLAN
@@ -147,7 +147,7 @@ class ExperimentRunner:
         return Plan.from_json(told["plan"]), search_rate(trying, small, folder, self.watch, self.device)
 
     def _plans(self, trial: Trial, on: Data) -> tuple[Plan, Plan]:
-        """The plan of the run, and that of each trial of the search, which gets a tenth."""
+        """The plan of the run, and of each trial of the search, which gets a tenth of the budget."""
         kind, scale = model_kind(trial.model), self.scale
         given = {**trial.settings, **scale.model_dump(include={"epochs", "trained_share"}, exclude_none=True)}
         _, wanted = kind.divide(given)

@@ -1,4 +1,4 @@
-"""How much of an experiment is run, so that it fits a budget; printed in every table."""
+"""How far an experiment is scaled down to fit a budget; every result page states it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from felrec.errors import ConfigError
 
 
 class Scale(Settings):
-    """All of it, unless something is given."""
+    """The scale of an experiment; the default is the full experiment."""
 
-    events: FiniteFloat = Field(1.0, gt=0, description="newest events of the log: up to 1 a share, above 1 a number")
-    epochs: int | None = Field(None, ge=1, description="at most so many passes over the training part")
-    trained_share: float | None = Field(None, gt=0, le=1, description="share of the events that gradients come from")
-    minutes: FiniteFloat | None = Field(None, gt=0, description="CPU minutes of each trained model, validations too")
+    events: FiniteFloat = Field(
+        1.0, gt=0, description="newest events of the log to keep: a share up to 1, a number above 1"
+    )
+    epochs: int | None = Field(None, ge=1, description="maximum number of passes over the training part")
+    trained_share: float | None = Field(None, gt=0, le=1, description="share of the events with gradients")
+    minutes: FiniteFloat | None = Field(
+        None, gt=0, description="CPU minutes for each trained model, including validation"
+    )
 
     def cut(self, log: InteractionLog) -> InteractionLog:
         """The newest part of a log."""
@@ -28,37 +32,37 @@ class Scale(Settings):
         return log if wanted >= len(log) else log.part(len(log) - max(1, wanted), len(log))
 
     def of_training(self) -> dict[str, Any]:
-        """What concerns trained models only, as far as it was given."""
+        """The values that are set and affect only trained models."""
         return self.model_dump(exclude={"events"}, exclude_none=True)
 
     def describe(self) -> str:
-        """Say it in words.
+        """The scale in words.
 
         >>> Scale(events=0.1, minutes=20).describe()
-        'the newest 10 % of the events, 20 CPU minutes for each trained model, with its validations'
+        'the newest 10 % of the events, 20 CPU minutes for each trained model including validation'
         >>> Scale().describe()
         "all events, each model's own number of epochs"
         """
         share = f"{100 * self.events:g} %" if self.events <= 1 else f"{self.events:,.0f}"
         said = ["all events" if self.events == 1 else f"the newest {share} of the events"]
         if self.minutes:
-            said.append(f"{self.minutes:g} CPU minutes for each trained model, with its validations")
+            said.append(f"{self.minutes:g} CPU minutes for each trained model including validation")
         if self.epochs:
             said.append(f"at most {self.epochs} epochs" if self.minutes else f"{self.epochs} epochs")
         if not self.minutes and not self.epochs:
             said.append("each model's own number of epochs")
         if self.trained_share:
-            said.append(f"gradients from {100 * self.trained_share:g} % of the events where a model has that setting")
+            said.append(f"gradients from {100 * self.trained_share:g} % of the events for models with that setting")
         return ", ".join(said)
 
 
 @dataclass(frozen=True)
 class Data:
-    """A log by name, cut to scale and split."""
+    """A named log, cut to scale and split."""
 
     name: str
     split: Split
-    events: int  # before it was cut
+    events: int  # in the whole log
 
     @classmethod
     def of(cls, name: str, log: InteractionLog, scale: Scale) -> Data:
@@ -67,23 +71,23 @@ class Data:
 
     @property
     def key(self) -> str:
-        """Its name and the beginning of its fingerprint: the same name may be cut in several ways."""
+        """Name and start of the fingerprint, because logs of one name can be cut to different scales."""
         return f"{self.name}-{self.split.log.fingerprint[:8]}"
 
     def to_json(self) -> dict[str, Any]:
-        """What a result says of its log."""
+        """The description of the log in the JSON of a result."""
         log = self.split.log
         sizes = {"events": len(log), "events_before_scale": self.events, "users": log.n_users, "items": log.n_items}
         return {"name": self.name, **sizes, "fingerprint": log.fingerprint}
 
     def describe(self) -> str:
-        """Name and sizes in words."""
+        """Name and sizes of the log in words."""
         log = self.split.log
         return f"{self.name} ({len(log):,} events of {log.n_users:,} users and {log.n_items:,} items)"
 
 
 def read_scale(pairs: Iterable[str]) -> Scale:
-    """A scale from `key=value` pairs.
+    """Parse a scale from `key=value` pairs.
 
     >>> read_scale(["events=0.5", "epochs=3"]).epochs
     3
@@ -93,6 +97,6 @@ def read_scale(pairs: Iterable[str]) -> Scale:
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or key not in Scale.model_fields:
             known = ", ".join(f"{name}=…" for name in Scale.model_fields)
-            raise ConfigError(f"--scale {pair}: there is no such scale; give one of {known}")
+            raise ConfigError(f"--scale {pair}: unknown key or no value; give one of {known}")
         given[key] = value
     return check(Scale, given)

@@ -1,4 +1,4 @@
-"""The learning rate, chosen on validation in the same small search for every trained model."""
+"""Learning-rate search on validation, the same small grid for every trained model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from felrec.data.split import Split
 from felrec.errors import TrainingError
 from felrec.training.checkpoint import RunDirectory
 
-RATES = (0.1, 0.01, 0.001, 0.0001)  # those of the paper, and one below: SGD wants less on small logs
+RATES = (0.1, 0.01, 0.001, 0.0001)  # the paper's grid and one lower rate, which SGD needs on small logs
 SHARE = 0.1  # of the budget, for each rate
 
 
@@ -26,7 +26,7 @@ def search_rate(
     watch: ProgressReporter,
     device: str,
 ) -> dict[str, Any]:
-    """Train with each rate and take the one with the best validation rank; each is tried once, then its run removed."""
+    """Train with each rate and return the results by rate; results are kept on disk, the runs are removed."""
     file = folder / "search.json"
     tried: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
     for rate in RATES:
@@ -45,12 +45,12 @@ def best_rate(tried: dict[str, dict[str, Any]], model: str) -> float:
     """
     ranks = {rate: result["rank"] for rate, result in tried.items() if "rank" in result}
     if not ranks:
-        raise TrainingError(f"{model}: training diverged with every learning rate of {', '.join(tried)}")
+        raise TrainingError(f"{model}: training diverged at every learning rate ({', '.join(tried)}); set a lower lr")
     return float(min(ranks, key=ranks.__getitem__))
 
 
 def at_the_edge(searches: Iterable[tuple[str, dict[str, dict[str, Any]]]]) -> list[str]:
-    """Of rows and their searches, the names of those for which the first or the last rate was best.
+    """The names whose best rate is the lowest or the highest of their search.
 
     >>> at_the_edge([("sasrec", {"0.1": {"rank": 0.3}, "0.01": {"rank": 0.2}, "0.001": {"rank": 0.1}})])
     ['sasrec']
@@ -72,7 +72,7 @@ def _try(trial: Trial, rate: float, split: Split, folder: Path, watch: ProgressR
 
 
 def _remove(folder: Path) -> None:
-    """First under another name: half of a run, which a kill would leave, could not be resumed."""
+    """Rename, then delete: a kill in between must not leave a partial run, which could not be resumed."""
     aside = folder.with_name(f".{folder.name}")
     shutil.rmtree(aside, ignore_errors=True)
     folder.rename(aside)

@@ -1,4 +1,4 @@
-"""The paper's two tables: all models by partition."""
+"""The paper's two main tables: all models by partition."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _table(runner: ExperimentRunner, data: Data, other: Data | None, paper: Publ
     tables = [
         _main_table(results, paper),
         _difference_table("total", total),
-        _difference_table(f"by partition of {ENOUGH} events and more", [gap for gap in parts if _is_ours(gap.model)]),
+        _difference_table(f"partitions with at least {ENOUGH} events", [gap for gap in parts if _is_ours(gap.model)]),
         cost_table(found),
     ]
     title = f"All models by partition, on {data.name}"
@@ -73,40 +73,41 @@ def _results(runner: ExperimentRunner, model: str, data: Data, other: Data | Non
 
 def _notes(results: Sequence[Result], paper: Published, data: Data, other: Data | None) -> list[str]:
     first = results[0].report
-    seen = "left out of the ranking" if first.exclude_seen else "ranked too"
+    seen = "excluded" if first.exclude_seen else "included"
     notes = [
-        f"ours: protocol `online`, what users already had is {seen}; a cell is {CELL}",
-        f"paper: {paper.source}, {paper.table}, on {paper.title} with the published protocol, which leaks; a cell is"
-        f" {PAPER_CELL}. Its log is another one: compare the order of the models, not the digits",
-        "`total` counts what a model cannot represent as missed; `representable` leaves it out, as the paper's total"
-        " does",
-        f"{100 * first.first_events:.1f} % of the test events are an item's first: nobody could have recommended it",
+        f"ours: protocol `online`, items the user already had are {seen}; each cell: {CELL}",
+        f"paper: {paper.source}, {paper.table}, on {paper.title} with the published protocol, which leaks; each cell:"
+        f" {PAPER_CELL}. The logs differ: compare the order of the models, not the values",
+        "`total` counts events that a model cannot represent as misses; `representable` excludes them, as in the paper",
+        f"{100 * first.first_events:.1f} % of the test events are the first of their item: a miss for every model",
     ]
     if edge := at_the_edge((result.trial.name, result.search) for result in results if result.search):
-        notes.append(f"the first or the last rate was best, so perhaps another one would be: {', '.join(edge)}")
+        notes.append(f"best learning rate at the edge of the search, so a better one may exist: {', '.join(edge)}")
     cut = [result for result in results if result.plan and result.plan.train_events]
     if cut:
         names, all_ = ", ".join(result.trial.name for result in cut), len(data.split.train)
         newest = any(result.plan and (result.plan.train_events or all_) < all_ for result in cut)
         notes.append(
-            f"no epoch with its validation fits the budget of {names}: fewer events give gradients, few are validated"
-            f"{', and only the newest are trained on' if newest else ''} (the last table has the numbers); tested after"
-            " the whole log was replayed with the final weights (cache `reset`)"
+            f"no epoch with its validation fits the budget of {names}: fewer events have gradients, few are validated"
+            f"{', and only the newest are trained on' if newest else ''} (see the last table); tested after replaying"
+            " the whole log with the final weights (cache `reset`)"
         )
     if any(result.trial.name == MODERN_NAME for result in results):
-        notes.append(f"{MODERN_NAME}: SASRec as it is trained today, cross-entropy over the whole catalogue and AdamW")
+        notes.append(f"{MODERN_NAME}: SASRec with current practice, cross-entropy over the whole catalogue and AdamW")
     if any(result.trial.model in TRANSFERRED for result in results):
-        zero = f"weights trained on {other.describe()}" if other else "left out, for want of another log (`--other`)"
+        zero = (
+            f"weights trained on {other.describe()}" if other else "omitted, because no other log was given (`--other`)"
+        )
         notes.append(f"-reset: the cache is emptied and the log replayed with the final weights; -zero: {zero}")
     return notes
 
 
 def _main_table(results: Sequence[Result], paper: Published) -> MarkdownTable:
     names = (*PARTITIONS, "total")
-    columns = ["model", "parameters", "paper's"]
+    columns = ["model", "parameters", "paper"]
     for name in PARTITIONS:
-        columns += [f"{name.replace('_', ' ')} ({100 * results[0].report.partitions[name]['share']:.1f} %)", "paper's"]
-    columns += ["total", "representable", "paper's total"]
+        columns += [f"{name.replace('_', ' ')} ({100 * results[0].report.partitions[name]['share']:.1f} %)", "paper"]
+    columns += ["total", "representable", "total (paper)"]
     rows = []
     for result in results:
         own, row = result.report.partitions, result.trial.name
@@ -117,7 +118,7 @@ def _main_table(results: Sequence[Result], paper: Published) -> MarkdownTable:
                 cells.append(cell(own["total_representable"]))
             cells.append(paper_cell(paper.pair(row, name)))
         rows.append(cells)
-    return MarkdownTable(f"{CELL}; paper's: {PAPER_CELL}", columns, rows)
+    return MarkdownTable(f"{CELL}; paper: {PAPER_CELL}", columns, rows)
 
 
 def _is_ours(model: str) -> bool:
@@ -137,9 +138,9 @@ def _difference_table(over: str, gaps: Sequence[Difference]) -> MarkdownTable:
         )
         for gap in gaps
     ]
-    columns = ("model", "events", "metric", "best model without parameters", "difference", "95 % interval", "verdict")
+    columns = ("model", "events", "metric", "best parameter-free model", "difference", "95 % interval", "verdict")
     return MarkdownTable(
-        f"Against the best model without parameters, {over}, paired bootstrap over users", columns, rows, left=4
+        f"Difference to the best parameter-free model, {over}, paired bootstrap over users", columns, rows, left=4
     )
 
 

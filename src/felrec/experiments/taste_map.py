@@ -1,4 +1,4 @@
-"""A map of users and one of items by t-SNE, coloured by how well each matches the other side of one interaction."""
+"""t-SNE maps of users and items, coloured by their match with the other side of one interaction."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from felrec.recommender import Queries, Recommender, Representing
 
 INTERACTIONS = 10_000
 PERPLEXITY = 30.0
-TOP_SHARE = 0.1  # the pair is one whose item is among this share of the user's best
+TOP_SHARE = 0.1  # the item of the red pair is within this share of the user's ranking
 RED = "#E00000"
 _AT_ONCE = 512
 
 
 @dataclass(frozen=True)
 class Side:
-    """Users or items: where each lies, how well it matches, and which is the red dot."""
+    """Users or items: their positions, their match, and the index of the red dot."""
 
     points: NDArray[np.float64]  # (n, 2)
-    match: NDArray[np.float64]  # (n,) between 0, the worst, and 1: the share of the others that match worse
+    match: NDArray[np.float64]  # (n,) from 0 (worst) to 1: share of the others that match worse
     chosen: int
 
 
 @dataclass(frozen=True)
 class TasteMap:
-    """Both sides."""
+    """The maps of users and of items."""
 
     users: Side
     items: Side
 
     def save(self, path: Path) -> None:
-        """Write it as Parquet."""
+        """Write both maps to a Parquet file."""
         frames = [
             pl.DataFrame(
                 {"x": side.points[:, 0], "y": side.points[:, 1], "match": side.match,
@@ -64,7 +64,7 @@ class TasteMap:
 
 
 def require_tsne() -> None:
-    """Fail now, and not after hours of training."""
+    """Raise an error before hours of training if openTSNE is missing."""
     try:
         import openTSNE  # noqa: F401
     except ImportError:
@@ -72,14 +72,14 @@ def require_tsne() -> None:
 
 
 def taste_map(model: Representing, split: Split, seed: int = 0) -> TasteMap:
-    """Users and items of 10,000 interactions before the test, each placed once by its vector."""
+    """Map the users and items of 10,000 random interactions before the test, each once."""
     known = split.log[: split.validation_end]
     generator = np.random.default_rng(seed)
     drawn = generator.permutation(len(known))[:INTERACTIONS]
     pairs = [(int(known.users[at]), int(known.items[at])) for at in drawn]
     users = np.unique(known.users[drawn])
     items = np.unique(known.items[drawn])
-    items = items[model.item_vectors(items).any(dim=1).cpu().numpy()]  # those it can represent
+    items = items[model.item_vectors(items).any(dim=1).cpu().numpy()]  # only items the model can represent
     time = float(known.times[-1])
     user, item, matches = _pair(model, pairs, users, items, time)
     fits = np.concatenate(
@@ -97,18 +97,18 @@ def taste_map(model: Representing, split: Split, seed: int = 0) -> TasteMap:
 def _pair(
     model: Recommender, pairs: Sequence[tuple[int, int]], users: Rows, items: Rows, time: float
 ) -> tuple[int, int, NDArray[np.float64]]:
-    """Where the red dots are, and the user's scores: the first interaction with an item of the user's best tenth."""
+    """Choose the red pair: the first interaction whose item is in the user's top tenth; also the user's scores."""
     known = [pair for pair in pairs if pair[1] in set(items.tolist())][:_AT_ONCE]
     asked = np.array([user for user, _ in known], dtype=np.int32)
     column = np.searchsorted(items, [item for _, item in known])
     scores = model.score(Queries.now(asked, time), items).double().cpu().numpy()
     better = (scores > scores[np.arange(len(known)), column][:, None]).mean(axis=1)
-    at = int(np.argmax(better < TOP_SHARE))  # 0 if there is none
+    at = int(np.argmax(better < TOP_SHARE))  # 0 if there is no such pair
     return int(np.searchsorted(users, asked[at])), int(column[at]), scores[at]
 
 
 def _places(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """From 0, the worst, to 1: colours show the order, whatever the scale of the scores."""
+    """Ranks from 0 (worst) to 1: colours show the order, because score scales differ between models."""
     order = np.argsort(np.argsort(scores, kind="stable"), kind="stable")
     return order / max(1, len(scores) - 1)
 
@@ -122,14 +122,14 @@ def _place(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
 
 
 def plot_maps(maps: dict[str, TasteMap], title: str, path: Path) -> None:
-    """Users on the left, items on the right, a line for each model."""
+    """Plot one row per model: users on the left, items on the right."""
     figure, every = new_figure(9.6, 0.9 + 4.2 * len(maps), rows=len(maps), columns=2, squeeze=False)
     for line, (name, found) in zip(every, maps.items(), strict=True):
         for axes, side, what in (
-            (line[0], found.users, "users, bright: match the red item"),
-            (line[1], found.items, "items, bright: match the red user"),
+            (line[0], found.users, "users, brighter: better match with the red item"),
+            (line[1], found.items, "items, brighter: better match with the red user"),
         ):
-            order = np.argsort(side.match)  # the best on top
+            order = np.argsort(side.match)  # draw the best last, on top
             x, y = side.points[order].T
             size = float(np.clip(12_000 / len(order), 3, 20))
             axes.scatter(x, y, c=side.match[order], cmap="viridis", s=size, linewidth=0, rasterized=True)

@@ -1,4 +1,4 @@
-"""Every pair of logs: trained on one, tested on the other, whose users and items the weights never saw."""
+"""Zero-shot transfer: weights trained on one log and tested on another, for every pair of logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTITIONS = ("observed", "new_users", "new_items", "total")
 
 @dataclass(frozen=True)
 class Transfer:
-    """A model trained on one log and tested on another, or on its own."""
+    """A model trained on one log and tested on the same or another log."""
 
     model: str
     trained_on: str
@@ -36,40 +36,40 @@ class Transfer:
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """The row name in the table."""
         own = "own" if self.trained_on == self.tested_on else self.trained_on
         return f"{self.model}, {own} weights, {self.cache}"
 
     def to_json(self) -> dict[str, Any]:
-        """What the JSON says."""
+        """The row of the JSON file."""
         return {**self.result.report.to_json(), "model": self.model, "row": self.name, "trained_on": self.trained_on,
                 "tested_on": self.tested_on}  # fmt: skip
 
 
 def zero_shot(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """Every pair of logs: weights of one, tested on the other, beside the other's own."""
+    """Weights trained on one log and tested on another, for every pair, beside the log's own weights."""
     names = [log.name for log in data]
     if len(set(names)) < len(names):
-        raise ConfigError(f"logs are told apart by name, but these are {', '.join(names)}; rename a file")
+        raise ConfigError(f"log names must differ, but these are {', '.join(names)}; rename a file")
     models = runner.chosen(USUAL)
     for name in models:
         if model_kind(name).one_log or not is_trained(model_kind(name)):
-            raise ConfigError(f"{name} has no weights that say anything of another log; use --models felrec-q")
+            raise ConfigError(f"{name} has no weights that transfer to another log; use --models felrec-q")
     found = [one for tested in data for model in models for one in _transfers(runner, model, tested, data)]
     notes = [
-        f"protocol `online`; a cell is {CELL}",
-        "kept: the cache that training left; reset: emptied, then the log before the test replayed with the final"
-        " weights; empty: the test part is the first that the model sees, and its catalogue starts empty too",
+        f"protocol `online`; each cell: {CELL}",
+        "kept: the cache as training left it; reset: emptied, then the events before the test replayed with the final"
+        " weights; empty: the test starts with an empty cache and an empty catalogue",
     ]
     tables = [_table(log, [one for one in found if one.tested_on == log.name]) for log in data]
     title = f"Zero-shot: {', '.join(names)}"
-    plots = {"Own and foreign weights on each log": partial(_plot, found, title)}
+    plots = {"Own weights and weights of other logs, on each log": partial(_plot, found, title)}
     told = {"rows": [one.to_json() for one in found], "paper": _paper_json()}
     return Outcome(title, notes, [*tables, _paper_table()], told, plots)
 
 
 def _transfers(runner: ExperimentRunner, model: str, tested: Data, data: Sequence[Data]) -> list[Transfer]:
-    """On one log: its own model in all three ways, then those of the other logs."""
+    """All rows of one tested log: its own weights with each cache, then the weights of the other logs."""
     row, found = runner.trial(model), []
     for source in (tested, *(log for log in data if log is not tested)):
         own = source is tested
@@ -78,7 +78,7 @@ def _transfers(runner: ExperimentRunner, model: str, tested: Data, data: Sequenc
             one = replace(row, cache=None if cache == "kept" else cache)
             result = runner.result(one, source, tested=None if own else tested)
             found.append(Transfer(model, source.name, tested.name, result.report.cache, result))
-    if found[0].cache == "reset":  # trained on the newest events only, so that there is no cache to keep
+    if found[0].cache == "reset":  # trained on the newest events only, so there is no cache to keep
         del found[0]
     return found
 
@@ -95,7 +95,7 @@ def _paper_table() -> MarkdownTable:
     for name in ("felrec-q", "felrec-q-reset", "felrec-q-zero"):
         tables = [published(log) for log in ("movielens-25m", "twitch")]
         rows.append((name, *(paper_cell(table.pair(name, "total")) for table in tables)))
-    caption = f"Paper (Tables 1 and 2, published protocol): {PAPER_CELL}, total; -zero has the weights of the other log"
+    caption = f"Paper (Tables 1 and 2, published protocol): {PAPER_CELL}, total; -zero: weights of the other log"
     return MarkdownTable(caption, ("model", "MovieLens 25M", "Twitch"), rows)
 
 

@@ -1,8 +1,8 @@
-// What a view shows, in the address: it can be sent to somebody, and Back leads to what was shown before.
+// Keeps the address in step with what a view shows, so that links can be shared and Back works.
 import { part } from "./api.js";
 import { byId } from "./dom.js";
 
-/** `first`: there is nothing to go back to, this is where we came in. */
+/** `first`: replace the history entry instead of adding one, because there is nothing to go back to. */
 export function remember(view, words, first) {
   const address = `#/${view}/${words.map(part).join("/")}`;
   if (byId(`view-${view}`).hidden || location.hash === address) return;

@@ -1,10 +1,10 @@
-// The service's HTTP interface, as the page uses it. Errors are said in words, with what to do.
+// Client for the HTTP API. Errors are messages that can be shown and say what to do.
 import { byId } from "./dom.js";
 
 const KEY = "felrec-key";
-const IMPATIENCE = 15_000; // milliseconds until an answer is given up
+const IMPATIENCE = 15_000; // milliseconds until a request times out
 
-/** What went wrong, in words that can be shown. */
+/** A failed request; its message can be shown to the user. */
 export class ApiError extends Error {
   constructor(message, status = 0, code = "unreachable") {
     super(message);
@@ -17,18 +17,18 @@ export const get = (path, query = {}) => call("GET", path, { query });
 export const post = (path, body, headers = {}) => call("POST", path, { body, headers });
 export const put = (path, body) => call("PUT", path, { body });
 
-/** An id as a part of a path. */
+/** An id as a path segment. */
 export const part = encodeURIComponent;
 
-/** Post one event of now; `key` makes sure that a repeated request is not taken for a second event. */
+/** Post one event with the current time. The idempotency key keeps a retried request from adding a second event. */
 export function interact(user, item) {
   return post("v1/interactions", { user, item }, { "Idempotency-Key": randomKey() }).then((answer) => {
-    if (answer.rejected?.length) throw new ApiError(`The event was refused: ${answer.rejected[0].reason}`, 422, "rejected");
+    if (answer.rejected?.length) throw new ApiError(`The event was rejected: ${answer.rejected[0].reason}`, 422, "rejected");
     return answer;
   });
 }
 
-/** 128 random bits; `crypto.randomUUID` is missing where the page is not served from this machine. */
+/** 128 random bits. `crypto.randomUUID` is missing where the page is served over plain HTTP from another machine. */
 export function randomKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -48,10 +48,10 @@ async function call(method, path, { query = {}, body, headers = {} }) {
   }
 }
 
-/** Whether another key could help. */
+/** Whether a different key could fix the error. */
 export const lacksKey = ({ status }) => status === 401 || status === 403;
 
-/** One parameter alone would be split at its commas; saying it twice says that it is a list already. */
+/** The service splits a single value at its commas; sending it twice marks it as a list, which is not split. */
 const several = (values) => (values.length === 1 && values[0].includes(",") ? [values[0], values[0]] : values);
 
 async function send(method, url, body, headers) {
@@ -71,26 +71,26 @@ async function send(method, url, body, headers) {
   } catch (error) {
     throw new ApiError(
       error.name === "TimeoutError"
-        ? "The service took longer than 15 seconds to answer. See under Health whether it is overloaded, then try again."
-        : "The service does not answer. Is `felrec serve` still running? This page goes on when it is back.",
+        ? "The service did not respond within 15 seconds. Check Health for overload, then try again."
+        : "The service is not responding. Is `felrec serve` still running? This page reconnects when it is back.",
     );
   }
 }
 
-/** The service's own words; what to do where they cannot know. */
+/** The service's own message, plus advice that depends on the status code. */
 async function explained(answer) {
   const told = await answer.json().catch(() => ({}));
-  const message = told.error?.message || `The service answered ${answer.status} ${answer.statusText}.`;
+  const message = told.error?.message || `The service returned ${answer.status} ${answer.statusText}.`;
   const wait = answer.headers.get("Retry-After");
   const advice = answer.status === 429 && wait ? ` Try again in ${wait} s.` : "";
-  const asked = told.error?.request_id && answer.status >= 500 ? ` Its log says more under request ${told.error.request_id}.` : "";
+  const asked = told.error?.request_id && answer.status >= 500 ? ` See request ${told.error.request_id} in the service log.` : "";
   return new ApiError(message + advice + asked, answer.status, told.error?.code);
 }
 
-let asking = null; // several requests can be refused at once; one question is enough
-let declined = false; // and so is one no, until somebody asks for the question
+let asking = null; // several requests can fail at once, but one dialog is enough
+let declined = false; // once cancelled, the dialog stays closed until the user asks for it
 
-/** Ask for a key again after a no. */
+/** Ask for a key again after the dialog was cancelled. */
 export function reconsider(why) {
   declined = false;
   return askForKey(why);

@@ -1,4 +1,4 @@
-// Small charts in SVG: lines with a band, on a plain or a logarithmic axis, and bars. No library.
+// Small SVG charts: lines with a band, on a linear or logarithmic axis, and bars.
 
 const SPACE = "http://www.w3.org/2000/svg";
 const EDGE = { top: 22, right: 12, bottom: 36, left: 46 };
@@ -12,7 +12,7 @@ function s(tag, attributes = {}, ...children) {
 
 const plain = (number) => number.toLocaleString("en", { maximumSignificantDigits: 4 });
 const round = (number) => Math.round(number * 10) / 10;
-const drawn = new WeakMap(); // what a figure shows, to draw it again when its size changes
+const drawn = new WeakMap(); // how to draw a figure, to redraw it when its size changes
 const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => drawn.get(target)?.()));
 
 function keep(figure, draw) {
@@ -23,7 +23,7 @@ function keep(figure, draw) {
 
 /**
  * Lines over x. Each of `series`: {name, className, points: [[x, y], …], band: [[x, low, high], …]}; points without a
- * finite y are gaps. `log` is for ranks: 1 at the bottom. Lines are named where they end.
+ * finite y are gaps. `log` is for ranks: 1 is at the bottom. Each line is labelled at its end.
  */
 export function lines(figure, options) {
   keep(figure, () => drawLines(figure, options));
@@ -34,7 +34,7 @@ function drawLines(figure, options) {
   const { xTicks, xFormat = plain, yFormat = plain } = options;
   const width = Math.max(figure.clientWidth, 240);
   const named = series.some(({ name }) => name);
-  const beside = named && width >= 520; // else the names stand above the ends
+  const beside = named && width >= 520; // else the labels are drawn above the ends
   const edge = { ...EDGE, right: beside ? 156 : EDGE.right };
   const xs = series.flatMap(({ points }) => points.map(([x]) => x));
   const reach = ({ points, band = [] }) => [...points.map(([, y]) => y), ...band.flatMap(([, low, high]) => [low, high])];
@@ -80,7 +80,7 @@ function drawSeries(svg, { points, band = [], className }, x, y) {
   if (last) svg.append(s("circle", { class: `end ${className}`, cx: round(x(last[0])), cy: round(y(last[1])), r: 3 }));
 }
 
-/** Names at the ends of the lines, pushed apart where they would overlap. */
+/** Label the ends of the lines, pushed apart where they would overlap. */
 function nameLines(svg, series, x, y, bottom, beside) {
   const ends = series
     .map(({ name, className, points }) => ({ name, className, last: points.findLast(([, value]) => Number.isFinite(value)) }))
@@ -109,7 +109,7 @@ function plainAxis(from, to) {
   return { ticks, share: (value) => (value - from) / (top - from || 1) };
 }
 
-/** About `wanted` round numbers from one to the other. */
+/** About `wanted` round numbers between `from` and `to`. */
 function spread(from, to, wanted) {
   const rough = (to - from) / wanted;
   if (!(rough > 0)) return [from];
@@ -120,7 +120,7 @@ function spread(from, to, wanted) {
   return ticks;
 }
 
-/** Bars: `groups` of {name, values}, shares of 1, with a line where all would be even. */
+/** Bars: `groups` of {name, values}, where values are shares of 1; a dashed line marks the uniform share. */
 export function bars(figure, { groups, label, names, even, height = 240, xLabel, yLabel }) {
   keep(figure, () => {
     const width = Math.max(figure.clientWidth, 240);
@@ -153,7 +153,7 @@ export function bars(figure, { groups, label, names, even, height = 240, xLabel,
   });
 }
 
-/** A line without axes, for a tile. */
+/** A sparkline for a tile. */
 export function spark(values, label) {
   const [width, height] = [120, 28];
   const top = Math.max(...values, 1e-9);

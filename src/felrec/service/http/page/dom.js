@@ -1,4 +1,4 @@
-// The few helpers that every view needs: elements, and numbers in words.
+// Helpers that every view needs: elements, and numbers as text.
 
 /** An element with properties (class, aria-…, on…) and children; strings become text, never markup. */
 export function h(tag, properties = {}, ...children) {
@@ -20,7 +20,7 @@ const whole = new Intl.NumberFormat("en");
 /** 1234567 as "1,234,567". */
 export const count = (number) => whole.format(Math.round(number));
 
-/** Three digits that matter, whatever the size. */
+/** About three significant digits. */
 export function short(number) {
   if (!Number.isFinite(number)) return "–";
   if (number === 0) return "0";
@@ -43,15 +43,15 @@ export function span(seconds) {
   return many(Math.floor(amount), name);
 }
 
-/** How long ago a time (seconds since 1970) was; nothing if nobody knows. */
+/** How long ago a time (seconds since 1970) was; empty if the time is unknown. */
 export function ago(time) {
   if (time === null) return "";
   const seconds = Math.max(0, Date.now() / 1000 - time);
   return seconds < 10 ? "just now" : `${span(seconds)} ago`;
 }
 
-/** What to call an item or a user: its title, or its id. */
+/** The display name of an item or a user: its title, or its id. */
 export const nameOf = (thing) => thing.title || thing.id;
 
-/** The same as an element: written from right to left, it must not turn round what stands beside it. */
+/** The same as an element; <bdi> keeps a right-to-left name from reordering the text around it. */
 export const named = (thing) => h("bdi", {}, nameOf(thing));

@@ -1,4 +1,4 @@
-// Health: rates, latencies, the catalogue and popularity bias, asked every second while the view is open.
+// Health: rates, latencies, the catalogue and popularity bias, updated every second while the view is open.
 import { get } from "./api.js";
 import { bars, lines, spark } from "./chart.js";
 import { byId, count, h, many, short, span } from "./dom.js";
@@ -8,6 +8,7 @@ const EVERY = 1000; // milliseconds
 const KEPT = 180; // samples: three minutes
 
 const samples = []; // {at, ...numbers}
+let itemsAtFirst; // when the first sample came
 let timer;
 
 export function mount() {}
@@ -30,14 +31,14 @@ async function tick() {
       draw(stats);
     } else if (samples.length) {
       const seconds = performance.now() / 1000 - samples.at(-1).at;
-      byId("tiles").firstChild.replaceWith(tile("State", "no answer", `for ${span(seconds)}`, null, true));
+      byId("tiles").firstChild.replaceWith(tile("State", "no response", `for ${span(seconds)}`, null, true));
     }
     byId("tiles").classList.toggle("stale", !stats);
   }
   if (!byId("view-health").hidden) timer = setTimeout(tick, EVERY);
 }
 
-/** The numbers that are drawn over time. */
+/** The numbers that are plotted over time. */
 function numbers(stats) {
   const asked = stats.latencies.recommendations;
   return {
@@ -48,18 +49,19 @@ function numbers(stats) {
 
 function draw(stats) {
   const now = samples.at(-1);
-  const grown = now.items - samples[0].items;
+  itemsAtFirst ??= now.items;
+  const grown = now.items - itemsAtFirst;
   byId("tiles").replaceChildren(
     tile("State", state(stats), stats.problem ?? `up for ${span(stats.uptime_seconds)}`, null, state(stats) !== "ready"),
-    tile("Events a second", short(now.rate), `${count(stats.events)} in all`, "rate"),
-    tile("Waiting events", count(now.queue), `room for ${count(stats.queue_limit)}`, "queue"),
-    tile("Last commit", `${short(now.commit)} ms`, `store of ${short(stats.store_bytes / 1e6)} MB`, "commit"),
+    tile("Events per second", short(now.rate), `${count(stats.events)} in total`, "rate"),
+    tile("Queued events", count(now.queue), `limit ${count(stats.queue_limit)}`, "queue"),
+    tile("Last commit", `${short(now.commit)} ms`, `store size ${short(stats.store_bytes / 1e6)} MB`, "commit"),
     Number.isFinite(now.p50)
-      ? tile("Recommendations", `${short(now.p50)} ms`, `99 of 100 within ${short(now.p99)} ms`, "p50")
-      : tile("Recommendations", "none yet", "nobody has asked", null),
-    tile("Users", count(now.users), `${short(stats.memory_bytes / 1e6)} MB of memory`, "users"),
-    tile("Items", count(now.items), grown ? `${count(grown)} new since you look` : "none new since you look", "items"),
-    tile("Cold items", count(now.cold), `${percent(now.items ? now.cold / now.items : 0)} have under 5 events`, "cold"),
+      ? tile("Latency", `${short(now.p50)} ms`, `median; p99 ${short(now.p99)} ms`, "p50")
+      : tile("Latency", "–", "no recommendation requests yet", null),
+    tile("Users", count(now.users), `process memory ${short(stats.memory_bytes / 1e6)} MB`, "users"),
+    tile("Items", count(now.items), `${grown ? many(grown, "new item") : "no new items"} since you opened this page`, "items"),
+    tile("Cold items", count(now.cold), `${percent(now.items ? now.cold / now.items : 0)} have fewer than 5 events`, "cold"),
   );
   const first = now.at - KEPT * (EVERY / 1000);
   const over = (name) => samples.map((sample) => [sample.at - now.at, sample[name]]);
@@ -68,14 +70,14 @@ function draw(stats) {
     xLabel: "seconds ago", xFormat: (x) => String(Math.round(-x)), height: 200,
   };
   lines(byId("latency-chart"), {
-    ...shared, label: "Latency of recommendations over the last minutes", yLabel: "milliseconds",
+    ...shared, label: "Recommendation latency over the last three minutes", yLabel: "milliseconds",
     series: [
       { name: "99th percentile", className: "series-1", points: over("p99") },
       { name: "median", className: "series-0", points: over("p50") },
     ],
   });
   lines(byId("catalogue-chart"), {
-    ...shared, label: "Items and cold items over the last minutes", yLabel: "items",
+    ...shared, label: "Items and cold items over the last three minutes", yLabel: "items",
     series: [
       { name: "all items", className: "series-0", points: over("items") },
       { name: "cold items", className: "series-1", points: over("cold") },
@@ -84,34 +86,34 @@ function draw(stats) {
   drawBias(stats.bias);
 }
 
-const state = ({ ready, durable }) => (ready ? (durable ? "ready" : "reads only") : "not ready");
+const state = ({ ready, durable }) => (ready ? (durable ? "ready" : "read-only") : "not ready");
 
 function tile(name, value, note, series, bad = false) {
   const values = series ? samples.map((sample) => sample[series]).filter(Number.isFinite) : [];
   return h("div", { class: `tile${bad ? " bad" : ""}` },
     h("h2", {}, name), h("p", { class: "value" }, value), h("p", { class: "muted small" }, note),
-    values.length > 1 ? spark(values, `${name} over the last minutes`) : null);
+    values.length > 1 ? spark(values, `${name} over the last three minutes`) : null);
 }
 
 const percent = (share) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 
-/** Whether the lists only repeat what is popular anyway. Deciles of items, the most popular first. */
+/** Popularity bias: recommendations by popularity decile (most popular first), Gini coefficient and coverage. */
 function drawBias(bias) {
   if (!bias?.requests) {
     byId("bias-over").textContent = "";
-    byId("bias").replaceChildren(h("dd", {}, "Nobody has asked for recommendations yet. Open Live, then come back."));
+    byId("bias").replaceChildren(h("dd", {}, "No recommendation requests yet. Open Live, then come back."));
     byId("bias-chart").replaceChildren();
     return;
   }
-  byId("bias-over").textContent = `over the last ${many(bias.requests, "answer")}`;
+  byId("bias-over").textContent = `over the last ${many(bias.requests, "request")}`;
   bars(byId("bias-chart"), {
-    label: "Share of recommendations by popularity of the items", names: ["recommended"],
-    xLabel: "tenths of the catalogue, the most popular items first", yLabel: "share of recommendations (dashed: even)", even: 0.1,
+    label: "Share of recommendations by item popularity", names: ["recommended"],
+    xLabel: "popularity decile, most popular items first", yLabel: "share of recommendations (dashed: uniform)", even: 0.1,
     groups: bias.deciles.map((decile, index) => ({ name: String(index + 1), values: [decile] })),
   });
   byId("bias").replaceChildren(
-    ...fact("Gini of what was recommended", short(bias.gini), "0: every item equally often; 1: always the same one"),
-    ...fact("Coverage", percent(bias.coverage), "share of the catalogue that was recommended at all"),
+    ...fact("Gini coefficient", short(bias.gini), "0: all items recommended equally often; 1: always the same item"),
+    ...fact("Coverage", percent(bias.coverage), "share of the catalogue recommended at least once"),
   );
 }
 

@@ -1,18 +1,18 @@
-// The cold-start lab: a new item, similar users who take it, and its rank for their neighbours after each event.
+// The cold-start lab: similar users interact with a new item; its rank for held-out users is measured after each event.
 import { get, interact, part, put, randomKey } from "./api.js";
 import { lines } from "./chart.js";
 import { byId, count, h, many, named, short } from "./dom.js";
 import { attempt } from "./notice.js";
 import { picker } from "./picker.js";
 
-const PACE = 220; // milliseconds between events of a run, so that the eye can follow
+const PACE = 220; // milliseconds between the events of a run, slow enough to watch
 
 let anchor = null; // {kind, id, title}
 let trial = null;
-const SHELF = "felrec-lab"; // where the browser keeps what was put and not taken off again
+const SHELF = "felrec-lab"; // storage key: lab items that are still available
 const shelf = [];
 let running = false;
-let working = Promise.resolve(); // what is under way
+let working = Promise.resolve(); // the operation in progress
 
 export function mount() {
   choose("item");
@@ -27,17 +27,17 @@ export function mount() {
   byId("lab-step").addEventListener("click", stepOnce);
   byId("lab-clear").addEventListener("click", () => attempt(clear));
   for (const id of ["lab-takers", "lab-watchers"]) byId(id).addEventListener("change", forget);
-  byId("lab-name").value = "A brand-new thing";
+  byId("lab-name").value = "A brand-new item";
   remember();
   draw();
 }
 
-/** What an earlier page left on the shelf can still be taken off. */
+/** Load the items of earlier sessions, so that they can still be made unavailable. */
 function remember() {
   try {
     shelf.push(...JSON.parse(localStorage.getItem(SHELF) ?? "[]"));
   } catch {
-    // Then only this page's own.
+    // Storage is unavailable: only items of this session are known.
   }
   byId("lab-clear").disabled = shelf.length === 0;
 }
@@ -47,7 +47,7 @@ function keep() {
   try {
     localStorage.setItem(SHELF, JSON.stringify(shelf));
   } catch {
-    // Then it lasts until the page is closed.
+    // Storage is unavailable: the list lasts until the page is closed.
   }
 }
 
@@ -64,16 +64,16 @@ let field;
 function choose(kind) {
   anchor = null;
   field = picker(byId("lab-anchor"), {
-    kind: `${kind}s`, label: kind === "item" ? "Item to be close to" : "User to be close to",
+    kind: `${kind}s`, label: kind === "item" ? "Anchor item" : "Anchor user",
     chosen: (thing) => { anchor = { kind, ...thing }; forget(); },
   });
-  field.addEventListener("input", () => { anchor = null; }); // what is typed is not chosen yet
+  field.addEventListener("input", () => { anchor = null; }); // typed text is not a choice yet
   forget();
 }
 
-/** Something to begin with: the first item of somebody's list. */
+/** Suggest an anchor: the first recommendation of a random user. */
 async function suggest() {
-  const asked = field; // somebody may choose another kind of anchor meanwhile
+  const asked = field; // the user may switch the kind of anchor in the meantime
   const { users } = await get("v1/users", { sample: true, limit: 1 });
   if (!users.length) return;
   const { items } = await get(`v1/users/${part(users[0].id)}/recommendations`, { k: 1 });
@@ -100,15 +100,15 @@ async function run() {
 
 async function stepOnce() {
   if (!byId("lab-form").reportValidity()) return;
-  byId("lab-step").disabled = true; // a second click would run beside the first
+  byId("lab-step").disabled = true; // a second click would run concurrently
   working = attempt(step);
   await working;
   byId("lab-step").disabled = running;
 }
 
-/** One more event; true if there are more to come. */
+/** Record one event; true if there are more to come. */
 async function step() {
-  const current = trial?.takers.length ? trial : await begin(); // a field that is changed meanwhile forgets `trial`
+  const current = trial?.takers.length ? trial : await begin(); // editing a field in the meantime clears `trial`
   const user = current.takers[0];
   const clicked = performance.now();
   await interact(user.id, current.item.id);
@@ -125,9 +125,9 @@ async function begin() {
   const wanted = takers + Number(byId("lab-watchers").value);
   const where = anchor.kind === "item" ? `v1/items/${part(anchor.id)}/audience` : `v1/users/${part(anchor.id)}/neighbours`;
   const { users } = await get(where, { k: wanted });
-  if (users.length < 2) throw complaint("There are too few users to compare. Import a log, or choose another anchor.");
+  if (users.length < 2) throw complaint("Too few similar users to compare. Import more events, or choose another anchor.");
   const group = deal(users, takers);
-  const title = byId("lab-name").value.trim() || "A brand-new thing";
+  const title = byId("lab-name").value.trim() || "A brand-new item";
   const item = { id: `lab-${randomKey().slice(0, 8)}`, title };
   await put(`v1/items/${part(item.id)}`, { title, tags: ["lab"] });
   shelf.push(item);
@@ -138,7 +138,7 @@ async function begin() {
   return begun;
 }
 
-/** Every other user takes it, the others watch: both groups are equally close to the anchor. */
+/** Alternate users between the groups, so that both are equally similar to the anchor. */
 function deal(users, wanted) {
   const takers = [];
   const watchers = [];
@@ -160,18 +160,18 @@ async function measure(trial, user, clicked) {
   draw();
 }
 
-/** Before its first event the item has no rank. */
+/** The item has no rank before its first event. */
 async function unranked(trial) {
   const { items } = await get("v1/stats");
   return { catalogue: items, users: trial.watchers.map(() => ({ rank: null })), decayed_popularity: null };
 }
 
-/** People count from 1; what has no rank yet comes after everything. */
+/** Ranks are shown from 1; an item without a rank is placed last. */
 const place = (rank, { catalogue }) => (rank === null ? catalogue + 1 : rank + 1);
 
 async function clear() {
   running = false;
-  await working; // a run that is under way would put the next one
+  await working; // a run in progress could create another item
   const names = [];
   while (shelf.length) {
     const { id, title } = shelf[0];
@@ -180,7 +180,7 @@ async function clear() {
     keep();
     names.push(title);
   }
-  byId("lab-told").textContent = `Off the shelf, and not recommended any more: ${names.join(", ")}.`;
+  byId("lab-told").textContent = `No longer recommended: ${names.join(", ")}.`;
   trial = null;
 }
 
@@ -189,13 +189,13 @@ function draw() {
   const total = trial?.total ?? (Number(byId("lab-takers").value) || 1);
   byId("lab-catalogue").textContent = trial?.catalogue ? `among ${count(trial.catalogue)} items` : "";
   lines(byId("lab-chart"), {
-    label: "Rank of the new item for the neighbours and by decayed popularity, after each event",
+    label: "Rank of the new item for held-out users and by decayed popularity, after each event",
     xLabel: "events of the new item", yLabel: "rank, 1 is best", log: true, height: 320,
     x: { from: 0, to: total }, y: { to: trial?.catalogue ?? 10_000 },
     xTicks: ticks(total), xFormat: String, yFormat: count,
     series: [
       { name: points.length ? "decayed popularity" : "", className: "series-1", points: points.map(({ event, popularity }) => [event, popularity]) },
-      { name: points.length ? "neighbours, median" : "", className: "series-0", points: points.map(({ event, median }) => [event, median]),
+      { name: points.length ? "held-out median" : "", className: "series-0", points: points.map(({ event, median }) => [event, median]),
         band: points.map(({ event, low, high }) => [event, low, high]) },
     ],
   });
@@ -208,14 +208,14 @@ const ticks = (total) => Array.from({ length: total + 1 }, (_, index) => index).
 function tell(points) {
   const last = points.at(-1);
   if (!last) {
-    byId("lab-told").textContent = "Nothing measured yet. Run, or go one event at a time.";
+    byId("lab-told").textContent = "No measurements yet. Run the experiment, or add one event at a time.";
   } else if (last.event === 0) {
-    byId("lab-told").textContent = "No event yet: nobody can be shown the item.";
+    byId("lab-told").textContent = "No events yet: the item cannot be recommended.";
   } else {
     byId("lab-told").replaceChildren(
-      `After ${many(last.event, "event")}: place `, h("strong", {}, count(last.median)), " for half of the neighbours or better, ",
+      `After ${many(last.event, "event")}: median rank `, h("strong", {}, count(last.median)), " for held-out users, rank ",
       h("strong", {}, count(last.popularity)), " by decayed popularity. ",
-      `The last event took ${short(last.milliseconds)} ms until all ranks were new.`,
+      `Recording the last event and updating the ranks took ${short(last.milliseconds)} ms.`,
     );
   }
 }
@@ -224,6 +224,6 @@ function table(points) {
   const body = byId("lab-table").tBodies[0];
   byId("lab-table").hidden = points.length === 0;
   body.replaceChildren(...points.toReversed().map(({ event, user, median, low, popularity, milliseconds }) => h("tr", {},
-    ...[String(event), user ? named(user) : "nobody", count(median), `${count(low)} or better`, count(popularity), user ? short(milliseconds) : ""]
+    ...[String(event), user ? named(user) : "–", count(median), `${count(low)} or better`, count(popularity), user ? short(milliseconds) : ""]
       .map((cell) => h("td", {}, cell)))));
 }

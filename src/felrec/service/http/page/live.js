@@ -1,4 +1,4 @@
-// Live: a user's history and recommendations; taking an item changes both, and the page says how fast.
+// Live: a user's history and recommendations. Recording an event updates both; the page shows how long that took.
 import { remember } from "./address.js";
 import { get, interact, part, randomKey } from "./api.js";
 import { ago, byId, count, h, many, named, nameOf, short } from "./dom.js";
@@ -9,23 +9,23 @@ const SHOWN = 10;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 let user = null;
-let ranks = new Map(); // item -> place in the list on the page
+let ranks = new Map(); // item -> position in the list shown
 let busy = false;
 let input;
 
 export function mount() {
-  input = picker(byId("live-user"), { kind: "users", label: "User", strangers: true, chosen: ({ id }) => open(id) });
+  input = picker(byId("live-user"), { kind: "users", label: "User", allowNew: true, chosen: ({ id }) => open(id) });
   picker(byId("live-item"), { kind: "items", label: "Item", clears: true, chosen: (item) => take(item, performance.now()) });
-  byId("live-random").addEventListener("click", () => attempt(someone));
-  byId("live-stranger").addEventListener("click", () => open(`stranger-${randomKey().slice(0, 6)}`));
+  byId("live-random").addEventListener("click", () => attempt(openRandomUser));
+  byId("live-stranger").addEventListener("click", () => open(`visitor-${randomKey().slice(0, 6)}`));
   byId("live-seen").addEventListener("change", () => refresh());
   byId("live-tag").addEventListener("change", () => refresh());
 }
 
-/** Called when the view comes up; `wanted` is a user named in the address. */
+/** Called when the view opens; `wanted` is the user in the address, if any. */
 export function show(wanted) {
   if (wanted && wanted !== user) open(wanted);
-  else if (!user) attempt(someone);
+  else if (!user) attempt(openRandomUser);
   else {
     remember("live", [user], true);
     refresh();
@@ -34,13 +34,13 @@ export function show(wanted) {
 
 export function hide() {}
 
-async function someone() {
+async function openRandomUser() {
   const before = user;
   const { users } = await get("v1/users", { sample: true, limit: 12 });
-  if (user !== before) return; // somebody was chosen meanwhile
+  if (user !== before) return; // another user was chosen in the meantime
   const others = users.filter(({ id }) => id !== user);
   if (others.length) await open(others[Math.floor(Math.random() * others.length)].id);
-  else byId("timing").textContent = "Nobody has had anything yet: post events, or open “A stranger”.";
+  else byId("timing").textContent = "No events yet. Post some, or choose “New user”.";
 }
 
 async function open(id) {
@@ -53,14 +53,14 @@ async function open(id) {
   byId("live-for").textContent = "";
   byId("history-count").textContent = "";
   for (const list of [byId("recommended"), byId("history")]) {
-    list.replaceChildren(h("li", { class: "none" }, "Asking …")); // what is drawn must never be somebody else's
+    list.replaceChildren(h("li", { class: "none" }, "Loading …")); // never show one user's data under another user's name
   }
   if (!(await refresh()) && user === id) {
-    for (const waiting of document.querySelectorAll(".live .none")) waiting.textContent = "No answer.";
+    for (const waiting of document.querySelectorAll(".live .none")) waiting.textContent = "No response.";
   }
 }
 
-/** Ask for the list and the history anew and draw both; returns the service's own milliseconds. */
+/** Reload and draw recommendations and history; returns when the list was drawn and the service's own milliseconds. */
 function refresh(before = null) {
   return attempt(async () => {
     const query = { k: SHOWN, why: true, exclude_seen: byId("live-seen").value, tags: [byId("live-tag").value.trim()] };
@@ -89,9 +89,9 @@ async function take(item, clicked) {
     const shown = await refresh(before);
     if (shown) {
       byId("timing").replaceChildren(
-        h("strong", { id: "click-to-list" }, `${short(shown.drawn - clicked)} ms`), " from click to new list: ",
+        h("strong", { id: "click-to-list" }, `${short(shown.drawn - clicked)} ms`), " from click to updated list: ",
         `${short(posted - clicked)} ms until the event was on disk, ${short(shown.drawn - posted)} ms for the list `,
-        `(the service needed ${short(shown.milliseconds)} ms). They took `, h("em", {}, named(item)), ".",
+        `(${short(shown.milliseconds)} ms in the service). Recorded `, h("em", {}, named(item)), ".",
       );
     }
   }
@@ -108,10 +108,10 @@ function drawRecommended(answer, before) {
   const span = Math.max(...scores) - low || 1;
   list.replaceChildren(...answer.items.map((item, index) => row(item, index, before, (item.score - low) / span)));
   if (!answer.items.length) list.append(h("li", { class: "none" }, nothing()));
-  byId("live-for").textContent = answer.known ? "" : "for someone without a history";
+  byId("live-for").textContent = answer.known ? "" : "for a user without history";
   const now = new Set(answer.items.map(({ id }) => id));
   const left = before ? [...before.keys()].filter((id) => !now.has(id)) : [];
-  byId("left-list").textContent = left.length ? `Left the list: ${left.map((id) => titles.get(id) ?? id).join(" · ")}` : "";
+  byId("left-list").textContent = left.length ? `No longer listed: ${left.map((id) => titles.get(id) ?? id).join(" · ")}` : "";
   ranks = new Map(answer.items.map(({ id }, index) => [id, index]));
   if (focused >= 0) list.children[Math.min(focused, list.children.length - 1)]?.querySelector("button")?.focus();
   if (before) slide(list, places);
@@ -120,7 +120,7 @@ function drawRecommended(answer, before) {
 
 function nothing() {
   const filtered = byId("live-tag").value.trim() || byId("live-seen").value === "true";
-  return filtered ? "Nothing to recommend: no item fits these filters." : "Nothing to recommend yet: no item has had an event.";
+  return filtered ? "No recommendations: no item matches these filters." : "No recommendations yet: no item has an event.";
 }
 
 const titles = new Map();
@@ -135,7 +135,7 @@ function row(item, index, before, share) {
     reasons && `because of ${reasons}`].filter(Boolean).join(", ");
   return h("li", { "data-id": item.id },
     h("button", {
-      type: "button", class: "item", title: `Let them take ${item.id}`, "aria-label": said, onclick: () => take(item, performance.now()),
+      type: "button", class: "item", title: `Record an event with ${item.id}`, "aria-label": said, onclick: () => take(item, performance.now()),
     },
       h("span", { class: "rank" }, String(index + 1)), sign,
       h("span", { class: "words" },
@@ -144,12 +144,12 @@ function row(item, index, before, share) {
       h("span", { class: "score" }, bar, short(item.score))));
 }
 
-/** How far an item moved, in a sign and in words. */
+/** How far an item moved: a symbol, and a label for screen readers. */
 function moved(before, id, index) {
   if (!before) return h("span", { class: "moved" });
   if (!before.has(id)) return h("span", { class: "moved new" }, "new");
   const up = before.get(id) - index;
-  if (up === 0) return h("span", { class: "moved same", "aria-label": "unmoved" }, "·");
+  if (up === 0) return h("span", { class: "moved same", "aria-label": "unchanged" }, "·");
   return h("span", { class: `moved ${up > 0 ? "up" : "down"}`, "aria-label": `${up > 0 ? "up" : "down"} ${Math.abs(up)}` },
     `${up > 0 ? "▲" : "▼"} ${Math.abs(up)}`);
 }
@@ -160,7 +160,7 @@ function because(why) {
   return h("span", { class: "why" }, "because of ", parts);
 }
 
-/** Rows slide from where they were (first, last, invert, play). */
+/** Animate rows from their old positions (FLIP: first, last, invert, play). */
 function slide(list, places) {
   if (still.matches) return;
   for (const row of list.children) {
@@ -173,9 +173,9 @@ function slide(list, places) {
 
 function drawHistory(person) {
   const listed = person.history.length;
-  byId("history-count").textContent = many(person.events, "event") + (listed < person.events ? `, ${count(listed)} of them listed` : "");
+  byId("history-count").textContent = many(person.events, "event") + (listed < person.events ? `, latest ${count(listed)} shown` : "");
   const newest = person.history.map((event) => h("li", {}, h("span", { class: "name", title: event.id }, named(event)), moment(event.timestamp)));
-  const none = h("li", { class: "none" }, "Nothing yet. The list is what the model offers someone it knows nothing about.");
+  const none = h("li", { class: "none" }, "No events yet. The list shows what the model recommends to an unknown user.");
   byId("history").replaceChildren(...(newest.length ? newest : [none]));
 }
 

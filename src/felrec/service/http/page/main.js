@@ -1,4 +1,4 @@
-// The frame: which view is shown, the theme, and the line at the top that says how the service is.
+// The frame: routing between views, the theme, and the status line at the top.
 import { get } from "./api.js";
 import { byId, many } from "./dom.js";
 import * as health from "./health.js";
@@ -8,11 +8,11 @@ import * as map from "./map.js";
 import { clear } from "./notice.js";
 
 const views = { live, lab, map, health };
-const LOOK = 5000; // milliseconds between two looks at the service
+const LOOK = 5000; // milliseconds between two status requests
 const mounted = new Set();
 let current = null;
 
-/** The address is #/view, #/live/user, #/map/users/user or #/map/items/item. */
+/** Show the view that the address names: #/view, #/live/user, #/map/users/user or #/map/items/item. */
 function route() {
   const [name, ...rest] = location.hash.slice(2).split("/");
   const wanted = Object.hasOwn(views, name) ? name : "live";
@@ -36,7 +36,7 @@ function decode(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return ""; // an address that someone mistyped
+    return ""; // a malformed address
   }
 }
 
@@ -54,7 +54,7 @@ function switchTheme() {
   try {
     localStorage.setItem("felrec-theme", chosen);
   } catch {
-    // Then it lasts until the page is closed.
+    // Storage is unavailable: the choice lasts until the page is closed.
   }
   nameTheme();
 }
@@ -72,13 +72,13 @@ async function look() {
     }
   } catch (error) {
     dot.dataset.state = "gone";
-    byId("status-text").textContent = error.status === 401 || error.status === 403 ? "needs a key" : "no answer";
+    byId("status-text").textContent = error.status === 401 || error.status === 403 ? "key required" : "no response";
   }
   setTimeout(look, LOOK);
 }
 
 document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address says which view and which user: it stays
+  event.preventDefault(); // the address holds the view and the user, so it must not change
   byId("main").focus();
 });
 byId("theme").addEventListener("click", switchTheme);

@@ -1,4 +1,4 @@
-// The map: two t-SNE plots on canvases, users and items, coloured by the match to what is selected.
+// The map: t-SNE plots of users and items on two canvases, coloured by their match to the selection.
 import { remember } from "./address.js";
 import { get, part } from "./api.js";
 import { byId, count, h, named, short } from "./dom.js";
@@ -6,8 +6,8 @@ import { attempt, clear, complain } from "./notice.js";
 import { picker } from "./picker.js";
 import { Plot } from "./plot.js";
 
-const AGAIN = 1500; // milliseconds between two questions while the map is being made
-const LIVE = 3000; // milliseconds between two looks at the match while the view is open
+const AGAIN = 1500; // milliseconds between two requests while the map is being computed
+const LIVE = 3000; // milliseconds between two updates of the match while the view is open
 const LISTED = 8;
 
 const plots = {};
@@ -28,7 +28,7 @@ export function mount() {
   document.addEventListener("felrec-theme", repaint);
 }
 
-/** `wanted` is users/ID or items/ID if the address names one. */
+/** `wanted` is users/ID or items/ID if the address has a selection. */
 export async function show(wanted = "") {
   repaint();
   const [side, ...rest] = wanted.split("/");
@@ -38,7 +38,7 @@ export async function show(wanted = "") {
   if (!open()) return;
   if (version === null) await keepLoading();
   else await attempt(match);
-  if (unknown) complain(unknown); // last, for what goes well takes complaints away
+  if (unknown) complain(unknown); // last, because a successful request clears the notice
 }
 
 export function hide() {
@@ -47,7 +47,7 @@ export function hide() {
 
 const open = () => !byId("view-map").hidden;
 
-/** Until there are points: a service that is away for a moment is no reason to stop. */
+/** Load the points; retry while the service is unreachable. */
 async function keepLoading() {
   try {
     await load();
@@ -58,7 +58,7 @@ async function keepLoading() {
   }
 }
 
-/** The points; asked again while the service is still placing them. */
+/** Load the points; poll while the service is still computing them. */
 async function load() {
   clearTimeout(timer);
   const answer = await get("v1/map");
@@ -70,13 +70,13 @@ async function load() {
   version = answer.version;
   for (const side of ["users", "items"]) {
     plots[side].place(answer[side]);
-    byId(`map-${side}-count`).textContent = `the ${count(answer[side].length)} with most events`;
+    byId(`map-${side}-count`).textContent = `top ${count(answer[side].length)} by events`;
   }
   if (!selected && answer.users.length) await select("users", answer.users[0]);
   else await match();
 }
 
-/** Select what the address names, unless it is selected already. */
+/** Select the user or item in the address, unless it is already selected. */
 async function find(side, id) {
   if (selected?.side === side && selected.id === id) return;
   await select(side, side === "items" ? await get(`v1/items/${part(id)}`) : { id });
@@ -94,14 +94,14 @@ async function select(side, thing) {
   await attempt(match);
 }
 
-/** Colours for what is selected, as the model sees it now; goes on while the view is open. */
+/** Colour all points by their current match to the selection; repeats while the view is open. */
 async function match() {
   clearTimeout(timer);
   if (!selected || version === null) return;
   const asked = selected;
   const answer = await get("v1/map/match", { [asked.side === "users" ? "user" : "item"]: asked.id });
   if (asked !== selected) return;
-  if (answer.version !== version) { // made anew in the meantime
+  if (answer.version !== version) { // the map was recomputed in the meantime
     version = null;
     await load();
     return;
@@ -111,12 +111,12 @@ async function match() {
     best(side, answer[side]);
   }
   byId("map-told").replaceChildren("Selected: ", h("strong", {}, named(asked)), asked.side === "users"
-    ? ". Items by how well they match this user, users by how alike they are."
-    : ". Users by how well they match this item, items by how alike they are.");
+    ? ". Items are coloured by match with this user, users by similarity to this user."
+    : ". Users are coloured by match with this item, items by similarity to this item.");
   if (open()) timer = setTimeout(again, LIVE);
 }
 
-/** Look again unless nobody looks; a service that is away for a moment is no reason to stop. */
+/** Update the match unless the tab is hidden; retry while the service is unreachable. */
 function again() {
   if (document.hidden) timer = setTimeout(again, LIVE);
   else match().catch(() => { timer = setTimeout(again, LIVE); });
@@ -124,7 +124,7 @@ function again() {
 
 function best(side, scores) {
   const list = byId(`map-best-${side}`);
-  if (list.contains(document.activeElement) && list.dataset.of === selected.id) return; // somebody is reading it
+  if (list.contains(document.activeElement) && list.dataset.of === selected.id) return; // do not replace a list that has the keyboard focus
   list.dataset.of = selected.id;
   const order = plots[side].points
     .map((point, index) => ({ ...point, score: scores[index] }))
@@ -141,7 +141,7 @@ function best(side, scores) {
       h("span", { class: "name" }, named(point)), h("span", { class: "score" }, short(point.score))))));
 }
 
-/** The colours are those of the legend, which follow the theme. */
+/** Take the colours from the legend, which follows the theme. */
 function repaint() {
   const shades = [...document.querySelectorAll("#map-legend .heat")].map((swatch) => getComputedStyle(swatch).backgroundColor);
   const ink = {

@@ -1,4 +1,4 @@
-// One place for what went wrong, and for it to go away again.
+// The error notice: one place to show an error and to clear it.
 import { lacksKey, reconsider } from "./api.js";
 import { byId, h } from "./dom.js";
 
@@ -10,10 +10,10 @@ export function complain(error) {
     h("button", { type: "button", class: "quiet", "aria-label": "Dismiss", onclick: clear }, "Dismiss"),
   );
   box.hidden = false;
-  if (error.code === undefined) console.error(error); // not the service's: a fault of the page
+  if (error.code === undefined) console.error(error); // not an error of the service: a bug in the page
 }
 
-/** The whole page begins anew with it. */
+/** Ask for a key; every view reloads with the new one. */
 async function enterKey(error) {
   if (await reconsider(error.message)) location.reload();
 }
@@ -22,7 +22,7 @@ export function clear() {
   byId("notice").hidden = true;
 }
 
-/** Run something that may fail, and say so if it does. */
+/** Run `work`; if it fails, show the error and return undefined. */
 export async function attempt(work) {
   try {
     const result = await work();

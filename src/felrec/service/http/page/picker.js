@@ -1,16 +1,16 @@
-// A text field that searches as you type: users or items, by mouse, touch or keyboard (the ARIA combobox pattern).
+// A search field for users or items that can be used by mouse, touch or keyboard (the ARIA combobox pattern).
 import { get } from "./api.js";
 import { h, many, named } from "./dom.js";
 import { complain } from "./notice.js";
 
-const PAUSE = 120; // milliseconds of silence before a search
+const PAUSE = 120; // milliseconds without typing before a search
 let made = 0;
 
 /**
- * kind: "users" or "items". `chosen(thing)` is called with {id, title?}; with `strangers` also for what is not known.
- * Returns the input, with `show(thing)` to put a choice in from outside.
+ * kind: "users" or "items". `chosen(thing)` is called with {id, title?}; with `allowNew` also for an unknown id.
+ * Returns the input, with `show(thing)` to set the choice from outside.
  */
-export function picker(place, { kind, label, chosen, clears = false, strangers = false }) {
+export function picker(place, { kind, label, chosen, clears = false, allowNew = false }) {
   const list = h("ul", { role: "listbox", id: `options-${++made}`, hidden: true, "aria-label": label });
   const input = h("input", {
     type: "text", role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id,
@@ -18,7 +18,7 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
   });
   place.replaceChildren(h("span", { class: "of", "aria-hidden": "true" }, label), input, list);
   let found = [];
-  let foundFor = null; // the text that was asked for
+  let foundFor = null; // the text of the last search
   let at = -1;
   let asked = 0;
   let timer;
@@ -32,7 +32,7 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
   const choose = (thing) => {
     close();
     clearTimeout(timer);
-    asked++; // an answer that is still on its way comes too late
+    asked++; // discards the result of a search in progress
     input.value = clears ? "" : thing.title || thing.id;
     chosen(thing);
   };
@@ -54,7 +54,7 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
       found = answer[kind];
       foundFor = typed;
       list.replaceChildren(...found.map((thing, index) => option(thing, `${list.id}-${index}`, () => choose(thing))));
-      if (!found.length) list.replaceChildren(h("li", { class: "none", role: "presentation" }, nothing(kind, strangers)));
+      if (!found.length) list.replaceChildren(h("li", { class: "none", role: "presentation" }, nothing(kind, allowNew)));
       at = -1;
       list.hidden = false;
       input.setAttribute("aria-expanded", "true");
@@ -70,7 +70,7 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
     input.select();
     search();
   });
-  input.addEventListener("blur", () => setTimeout(close, 150)); // after the click that took the focus
+  input.addEventListener("blur", () => setTimeout(close, 150)); // after a click on an option, which moves the focus
   input.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
@@ -83,19 +83,19 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
       enter();
     }
   });
-  /** Takes what is marked or named in full; never what merely stood first when the key was pressed. */
+  /** Choose the marked option or an exact match; never just the first option that happened to be listed. */
   const enter = async () => {
     const typed = input.value.trim();
     if (typed !== foundFor || list.hidden) {
       clearTimeout(timer);
       await search();
-      if (typed !== foundFor || typed !== input.value.trim()) return; // typed on, or no answer
+      if (typed !== foundFor || typed !== input.value.trim()) return; // the text changed, or the search failed
     }
     const thing = found[at] ?? found.find(({ id, title }) => id === typed || title === typed);
     if (thing) choose(thing);
-    else if (typed && strangers) choose({ id: typed });
+    else if (typed && allowNew) choose({ id: typed });
     else if (typed && found.length === 1) choose(found[0]);
-    else if (found.length) mark(0); // the next Enter takes it
+    else if (found.length) mark(0); // the next Enter chooses it
   };
   input.show = (thing) => {
     input.value = thing ? thing.title || thing.id : "";
@@ -103,9 +103,9 @@ export function picker(place, { kind, label, chosen, clears = false, strangers =
   return input;
 }
 
-function nothing(kind, strangers) {
-  if (kind === "items") return "No item is called so.";
-  return strangers ? "No known user begins so. Enter takes it as a new one." : "No known user begins so.";
+function nothing(kind, allowNew) {
+  if (kind === "items") return "No matching item.";
+  return allowNew ? "No matching user. Press Enter to use this id for a new user." : "No matching user.";
 }
 
 function option(thing, id, choose) {

@@ -1,11 +1,11 @@
-// One plot of the map: points on a canvas, with hover, selection, zoom, and arrow keys that go from point to point.
+// One plot of the map: points on a canvas, with hover, selection, zoom, and arrow keys to move between points.
 import { h, named, nameOf, short } from "./dom.js";
 
 const MARGIN = 14;
-const EMPHASIS = 1.6; // above 1, bright colours are for few
-const REACH = 12; // pixels within which the pointer finds a point
+const EMPHASIS = 1.6; // above 1, few points get strong colours
+const REACH = 12; // pixels within which the pointer hits a point
 
-/** Where something lies that came after the map was made: amid the points it is most like. */
+/** Where to draw a user or item that is newer than the map: the mean of its most similar points. */
 const middle = (points) => ({
   x: points.reduce((sum, { x }) => sum + x, 0) / points.length,
   y: points.reduce((sum, { y }) => sum + y, 0) / points.length,
@@ -21,7 +21,7 @@ export class Plot {
     this.hovered = -1;
     this.selected = -1;
     this.selectedId = null;
-    this.ghost = null; // where the selected is drawn if it is not on the map
+    this.ghost = null; // where the selection is drawn if it is not on the map
     this.tip = h("div", { class: "tip", hidden: true });
     canvas.parentElement.append(this.tip);
     this.listen();
@@ -41,9 +41,9 @@ export class Plot {
     this.mark(this.selectedId);
   }
 
-  /** Scores beside the points. Colour is by rank, whatever the scale of a model; the best are drawn on top. */
+  /** Set the scores. Colour is by rank, because score scales differ between models; the best are drawn on top. */
   colour(scores) {
-    const place = new Map([...scores].sort((a, b) => a - b).map((score, index) => [score, index])); // of equals the last
+    const place = new Map([...scores].sort((a, b) => a - b).map((score, index) => [score, index])); // ties get the last rank
     this.scores = scores;
     this.heat = scores.map((score) => (place.get(score) / Math.max(1, scores.length - 1)) ** EMPHASIS);
     this.order = this.points.map((_, index) => index).sort((a, b) => this.heat[a] - this.heat[b]);
@@ -64,7 +64,7 @@ export class Plot {
     this.draw();
   }
 
-  /** Show where a point is, without selecting it. */
+  /** Highlight a point without selecting it. */
   point(id) {
     this.hover(this.points.findIndex((point) => point.id === id));
   }
@@ -80,7 +80,7 @@ export class Plot {
     return { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
   }
 
-  /** Where a point is on the canvas. */
+  /** The canvas coordinates of a point. */
   where({ x, y }) {
     const { width, height } = this.size();
     const { zoom, x: shiftX, y: shiftY } = this.view;
@@ -152,7 +152,7 @@ export class Plot {
     return best;
   }
 
-  /** The closest point in the direction of an arrow key: along it counts once, across it twice. */
+  /** The nearest point in the direction of an arrow key; sideways distance counts twice. */
   towards(dx, dy) {
     const from = this.hovered >= 0 ? this.hovered : this.selected;
     if (from < 0) return this.points.length ? 0 : -1;
@@ -179,7 +179,7 @@ export class Plot {
 
   listen() {
     const { canvas } = this;
-    let grip = null; // where a drag began
+    let grip = null; // where a drag started
     canvas.addEventListener("pointerdown", (event) => {
       grip = { x: event.offsetX, y: event.offsetY, view: this.view, moved: false };
     });

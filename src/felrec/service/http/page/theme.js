@@ -1,9 +1,9 @@
-// Before the first paint: a theme that was chosen earlier wins over the system's.
+// Runs before the first paint: a theme chosen earlier overrides the system theme.
 (() => {
   try {
     const chosen = localStorage.getItem("felrec-theme");
     if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
   } catch {
-    // Storage can be switched off; the system's theme will do.
+    // Storage can be disabled; fall back to the system theme.
   }
 })();
