@@ -1,5 +1,5 @@
 #!/bin/sh
-# The tests of the page drive a real browser. Install Debian's where that is possible; else say what will be skipped.
+# The tests of the page drive a real browser. Install Debian's where that is possible; else say what that means.
 for name in chromium chromium-browser google-chrome; do
     command -v "$name" >/dev/null && exit 0
 done
@@ -9,5 +9,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         { apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; }
 fi
 command -v chromium >/dev/null ||
-    echo "no chromium here: the tests in tests/page are skipped; install it as root with apt-get install chromium"
+    echo "chromium is missing: the tests in tests/page are skipped, and fail where CI is set; apt-get install chromium"
 exit 0

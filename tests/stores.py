@@ -19,7 +19,7 @@ from felrec.recommender import Recommender
 from felrec.registry import MODELS
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
-from felrec.service.engine.types import NewEvent, Receipt
+from felrec.service.engine.types import IdempotencyKey, NewEvent, Receipt
 from felrec.store.protocol import Contents
 from felrec.store.sqlite import SqliteStore
 
@@ -79,8 +79,8 @@ def made_up(count: int, start: float = 1e9, users: int = 20, items: int = 30, se
     return [NewEvent(f"user {user}", f"item {item % items}", start + n) for user, item, n in rows]
 
 
-def post(engine: Engine, events: Sequence[NewEvent]) -> Receipt:
-    return engine.submit(events).result(timeout=60)
+def post(engine: Engine, events: Sequence[NewEvent], key: IdempotencyKey | None = None) -> Receipt:
+    return engine.submit(events, key).result(timeout=60)
 
 
 def digest(recommender: Recommender) -> str:

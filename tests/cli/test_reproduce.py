@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+import needs
 from felrec.cli import main
 from felrec.experiments import EXPERIMENTS
 
 from .conftest import ENVIRONMENT, TINY, command, write_log
 
-pytest.importorskip("matplotlib")
+needs.package("matplotlib")
 
 
 def test_list_names_every_experiment(invoke) -> None:  # type: ignore[no-untyped-def]

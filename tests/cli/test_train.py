@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+import needs
 from felrec.cli import options
 
 from .conftest import ENVIRONMENT, TINY, command, write_log
@@ -111,7 +112,7 @@ def test_resume_is_named_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_tensorboard_scalars(invoke, log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    pytest.importorskip("tensorboard")
+    needs.package("tensorboard")
     arguments = ["--epochs", 1, *TINY, "--set", "tensorboard=true"]
     assert invoke("train", log, "--model", "felrec-q", "--out", tmp_path / "q", *arguments).exit_code == 0
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

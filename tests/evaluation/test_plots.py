@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import needs
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import ConfigError
@@ -16,7 +17,7 @@ from felrec.evaluation import plots
 from felrec.evaluation.report import Report, evaluate
 from felrec.registry import model_kind
 
-pytest.importorskip("matplotlib")
+needs.package("matplotlib")
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import needs
 from felrec.data.log import InteractionLog
 from felrec.errors import ConfigError, DataError
 from felrec.experiments import EXPERIMENTS, Data, ExperimentRunner, Scale, reproduce
@@ -18,7 +19,7 @@ from felrec.experiments.cold_start import TOP, cold_start
 
 from .conftest import MODELS
 
-pytest.importorskip("openTSNE")
+needs.package("openTSNE")
 NAMES = list(EXPERIMENTS)
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 from felrec.experiments import Data, ExperimentRunner
 from felrec.experiments.taste_map import TasteMap, plot_maps, taste_map
 from felrec.recommender import Queries, Representing
 
-pytest.importorskip("openTSNE")
+needs.package("openTSNE")
 
 
 @pytest.fixture

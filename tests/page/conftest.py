@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -16,10 +15,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import needs
 from felrec import runs
 from felrec.data.synthetic import synthetic_log
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (  # tests may run as root, and nothing outside may be requested
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -86,10 +85,9 @@ def api(service: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")  # an open browser holds the thread's event loop, which other tests need
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium here; install it as root with apt-get install chromium")
+    chromium = needs.program("chromium", "chromium-browser", "google-chrome")
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        opened = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         yield opened
         opened.close()
 

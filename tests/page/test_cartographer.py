@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 from felrec import runs
 from felrec.data.synthetic import synthetic_log
 from felrec.fitted import FittedModel
@@ -42,7 +43,7 @@ def finished(cartographer: Cartographer, after: Map | None = None) -> Map:
 
 
 def test_near_vectors_lie_together() -> None:
-    pytest.importorskip("openTSNE")
+    needs.package("openTSNE")
     rng = np.random.default_rng(0)
     centres = np.eye(8)[np.arange(60) % 2]
     places = embed((centres + 0.1 * rng.normal(size=(60, 8))).astype(np.float32))
@@ -52,7 +53,7 @@ def test_near_vectors_lie_together() -> None:
 
 
 def test_items_have_their_current_titles(engine: Engine) -> None:
-    pytest.importorskip("openTSNE")
+    needs.package("openTSNE")
     cartographer = Cartographer(engine)
     made = finished(cartographer)
     assert made.items[0].title is None
@@ -63,7 +64,7 @@ def test_items_have_their_current_titles(engine: Engine) -> None:
 
 
 def test_a_map_is_computed_once_and_again_when_the_store_has_grown(engine: Engine) -> None:
-    pytest.importorskip("openTSNE")
+    needs.package("openTSNE")
     cartographer = Cartographer(engine)
     waiting = cartographer.latest()
     assert isinstance(waiting, Waiting)
@@ -82,7 +83,7 @@ def test_a_map_is_computed_once_and_again_when_the_store_has_grown(engine: Engin
 
 
 def test_a_map_does_not_show_erased_users(engine: Engine) -> None:
-    pytest.importorskip("openTSNE")
+    needs.package("openTSNE")
     cartographer = Cartographer(engine)
     made = finished(cartographer)
     gone = made.users[3].id
@@ -104,7 +105,7 @@ def test_without_open_tsne_it_says_what_to_install(engine: Engine, monkeypatch: 
 
 
 def test_a_model_without_vectors_has_no_map(tmp_path: Path) -> None:
-    pytest.importorskip("openTSNE")
+    needs.package("openTSNE")
     log = synthetic_log(300, n_users=20, n_items=20, seed=1).log
     engine = opened(runs.fit(log, model="popularity"), tmp_path)
     cartographer = Cartographer(engine)

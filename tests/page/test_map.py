@@ -8,6 +8,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import needs
+
 COLOURS = """canvas => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     const seen = new Set();
@@ -25,7 +27,7 @@ RED = """canvas => {
 
 @pytest.fixture
 def drawn(page: Page) -> Page:
-    pytest.importorskip("openTSNE")
+    needs.package("openTSNE")
     page.goto("/#/map")
     expect(page.locator("#map-best-items li")).to_have_count(8, timeout=60_000)
     return page

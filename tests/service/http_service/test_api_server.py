@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import threading
@@ -17,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+import needs
 from felrec.service.engine.limits import Limits
 from http_service.running import ENVIRONMENT, Open, command, start
 
@@ -149,8 +149,8 @@ def curl_lines() -> list[str]:
     return [line for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE) if "curl " in line]
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_curl_examples_of_the_docs_work(server: str) -> None:
+    needs.program("curl")
     lines = curl_lines()
     assert len(lines) > 15
     for line in lines:

@@ -1,0 +1,28 @@
+"""What some tests need beside felrec itself: without it they are skipped, but where CI is set they fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.util import find_spec
+from typing import NoReturn
+
+import pytest
+
+
+def package(name: str) -> None:
+    """An optional package, for a test or a whole module."""
+    if find_spec(name) is None:
+        _missing(f"the package {name} is not installed; make setup installs it")
+
+
+def program(*names: str) -> str:
+    """The path of a program that goes by any of these names."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    return found or _missing(f"{' or '.join(names)} is not installed; install it with apt-get install {names[0]}")
+
+
+def _missing(reason: str) -> NoReturn:
+    if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+        pytest.fail(f"{reason} (it may only be missing where CI is not set)", pytrace=False)
+    pytest.skip(reason, allow_module_level=True)

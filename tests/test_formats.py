@@ -1,0 +1,137 @@
+"""Runs and stores that felrec 0.1.0 wrote (format 1) still open, and still answer as they did."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import felrec
+from felrec.fitted import Scored
+from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import IdempotencyKey, NewEvent, ScoredItem
+from felrec.service.maintenance.replaying import replay_store
+from felrec.store.sqlite import SqliteStore
+from stores import contents_of, post, state_of
+
+FIXTURES = Path(__file__).parent / "fixtures" / "format-1"
+ANSWERS = json.loads((FIXTURES / "answers.json").read_text())
+# The bundled weights are not a fixture: once others are shipped, this store goes with a run of the old ones.
+RUN_OF = {"felrec-s.sqlite": "felrec-s", "pretrained.sqlite": "pretrained"}
+KEY = IdempotencyKey("first post", b"its body")
+
+Top = Iterable[ScoredItem] | Iterable[Scored]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy: opening a store writes to it."""
+    return shutil.copytree(FIXTURES, tmp_path / "format-1")
+
+
+def model_of(store: Path) -> felrec.FittedModel:
+    run = RUN_OF[store.name]
+    return felrec.load(run if run == "pretrained" else store.parent / run)
+
+
+@contextmanager
+def opened(store: Path) -> Iterator[Engine]:
+    with closing(Engine.open(SqliteStore(store, "write"), model_of(store))) as engine:
+        yield engine
+
+
+def assert_same(found: Top, expected: list[tuple[str | int, float]], missing: int = 0, near: float = 2e-4) -> None:
+    """The same ids with the same scores, whatever the order of ties; up to `missing` ids may differ."""
+    scores, wanted = {one.id: one.score for one in found}, dict(expected)
+    assert len(scores) == len(wanted) == 5
+    shared = scores.keys() & wanted.keys()
+    assert len(shared) >= 5 - missing
+    assert {name: scores[name] for name in shared} == pytest.approx({name: wanted[name] for name in shared}, abs=near)
+
+
+@pytest.mark.parametrize("name", ANSWERS["runs"])
+def test_a_run_answers_as_it_did(folder: Path, name: str) -> None:
+    assert json.loads((folder / name / "manifest.json").read_text())["format"] == 1
+    model, answers = felrec.load(folder / name), ANSWERS["runs"][name]
+    for user, expected in answers["recommend"]:
+        assert_same(model.recommend(user, 5), expected)
+    for item, expected in answers["similar_items"]:
+        assert_same(model.similar_items(item, 5), expected)
+
+
+@pytest.mark.parametrize("name", ANSWERS["runs"])
+def test_a_run_is_as_good_as_it_was_on_its_own_log(folder: Path, name: str) -> None:
+    report = felrec.evaluate(felrec.load(folder / name), felrec.read_log(folder / "log.csv"))
+    assert report.cache == "kept"  # it was recognised as its own log
+    expected = ANSWERS["runs"][name]["metrics"]
+    assert {metric: report.metric(metric) for metric in expected} == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("name", RUN_OF)
+def test_a_store_knows_what_it_knew(folder: Path, name: str) -> None:
+    answers = ANSWERS["stores"][name]
+    with opened(folder / name) as engine:
+        assert_known(engine, answers)
+    with opened(folder / name) as engine:  # it was not spoiled by being opened
+        assert_known(engine, answers)
+
+
+def assert_known(engine: Engine, answers: dict[str, Any]) -> None:
+    health = engine.health()
+    assert {name: getattr(health, name) for name in answers["health"]} == answers["health"]
+    users = [engine.user(user.id, 3) for user in engine.search_users("", 1_000)]
+    known = {user.id: [user.events, [[past.item, past.time] for past in user.history]] for user in users}
+    assert known == answers["users"]
+    items = [engine.item(item.id) for item in engine.search_items("", 1_000)]
+    assert {item.id: [item.events, item.title, [*item.tags], item.available] for item in items} == answers["items"]
+
+
+@pytest.mark.parametrize("name", RUN_OF)
+def test_a_store_recommends_as_it_did(folder: Path, name: str) -> None:
+    """Its last events came one by one in the store of a run: 0.1.0 faded counts later there, so scores are near."""
+    missing, near = (1, 0.3) if name == "felrec-s.sqlite" else (0, 2e-4)
+    answers = ANSWERS["stores"][name]
+    with opened(folder / name) as engine:
+        for user, expected in answers["recommend"]:
+            assert_same(engine.recommend(user, 5).items, expected, missing, near)
+        for item, expected in answers["similar_items"]:
+            assert_same(engine.similar_items(item, 5), expected)
+
+
+@pytest.mark.parametrize("name", RUN_OF)
+def test_a_store_goes_on(folder: Path, name: str) -> None:
+    with opened(folder / name) as engine:
+        before = engine.health().events
+        post(engine, [NewEvent("somebody new", "something new", 6e9), NewEvent("somebody new", "item 1", 6e9 + 1)])
+        assert engine.health().events == before + 2
+        state = state_of(engine)
+    with opened(folder / name) as engine:
+        assert state_of(engine) == state
+        assert [event.item for event in engine.user("somebody new").history] == ["item 1", "something new"]
+
+
+def test_a_store_remembers_the_key_of_a_post_and_who_was_erased(folder: Path) -> None:
+    path = folder / "felrec-s.sqlite"
+    accepted, late, events = ANSWERS["stores"][path.name]["first_receipt"]
+    with opened(path) as engine:
+        before = engine.health().events
+        receipt = post(engine, [NewEvent("0", "item 0", 5e9)], KEY)
+        assert (receipt.accepted, receipt.late, receipt.events) == (accepted, late, events)
+        assert engine.health().events == before
+        assert engine.known("user", ["erased", "late comer"]) == ["late comer"]
+        assert engine.known("item", ["only theirs", "fresh"]) == ["fresh"]
+
+
+def test_a_store_can_be_rebuilt_from_its_journal_and_the_log_of_its_run(folder: Path) -> None:
+    path, new = folder / "felrec-s.sqlite", folder / "new.sqlite"
+    with SqliteStore(new) as store:
+        replay_store(contents_of(path), model_of(path), store, felrec.read_log(folder / "log.csv"))
+    old, rebuilt = contents_of(path), contents_of(new)
+    assert len(rebuilt.events) == ANSWERS["stores"][path.name]["health"]["events"]
+    assert {*rebuilt.users} == {*old.users} - {None}
+    assert rebuilt.attributes == old.attributes
