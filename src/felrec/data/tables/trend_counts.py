@@ -37,7 +37,8 @@ class TrendCounts:
 
     def clear(self) -> None:
         """Forget everything."""
-        # Row 0: events so far, and the last moment. Row k: number and item of the k-th event since that moment.
+        # Row 0: events so far, and the last moment. Then a row for each event since: its number and its item, -1 if
+        # that event is part of `mass`. Rows with older numbers are of an earlier moment.
         self._log = np.zeros((_PACE, 2), dtype=np.int64)
         for column in self._columns().values():
             column.clear()
@@ -71,14 +72,16 @@ class TrendCounts:
         first = self._first.read(touched)
         first = np.where(first > 0, first, self.events + 1 + first_place)
         after, moment = self.events + len(items), self.moment_after(len(items))
-        numbers = np.arange(self.events + 1, after + 1)
+        numbers, log = np.arange(self.events + 1, after + 1), np.array([[after, moment]])
         if moment > self.moment:
-            return {"first": (touched, first), **self._faded_at(moment, items, numbers), **_log_change(after, moment)}
+            at = np.zeros(1, dtype=np.int32)
+            return {"first": (touched, first), **self._faded_at(moment, items, numbers), "events": (at, log)}
+        at = np.append(0, 1 + len(self._recorded()) + np.arange(len(items))).astype(np.int32)
         return {
             "mass": (touched, self._mass.read(touched)),
             "last": (touched, self._last.read(touched)),
             "first": (touched, first),
-            **_log_change(after, moment, numbers, items),
+            "events": (at, np.concatenate([log, np.stack([numbers, items], axis=1)])),
         }
 
     def _faded_at(self, moment: int, items: Rows, numbers: NDArray[np.int64]) -> RowChange:
@@ -90,10 +93,14 @@ class TrendCounts:
         np.add.at(mass, place, _faded(moment - np.concatenate([since[:, 0], numbers])))
         return {"mass": (touched, mass), "last": (touched, np.full(len(touched), moment))}
 
+    def _recorded(self) -> NDArray[np.int64]:
+        """The rows of events since the last moment."""
+        return self._log[1:][self._log[1:, 0] > self.moment]
+
     def _since(self) -> NDArray[np.int64]:
-        """Number and item (M, 2) of the events since the last moment."""
-        rows = self._log[1 : self.events - self.moment + 1]
-        return rows[(rows[:, 0] > self.moment) & (rows[:, 1] >= 0)]
+        """Number and item (M, 2) of the events since the last moment that are not part of `mass`."""
+        rows = self._recorded()
+        return rows[rows[:, 1] >= 0]
 
     def apply_change(self, change: RowChange) -> None:
         """Copy the rows of a change."""
@@ -145,17 +152,6 @@ class TrendCounts:
         for name, column in self._columns().items():
             column.load(state[name])
         self._log[: len(state["events"])] = state["events"]  # a state of format 1 has the first row alone
-
-
-def _log_change(
-    after: int, moment: int, numbers: NDArray[np.int64] | None = None, items: Rows | None = None
-) -> RowChange:
-    """The first row, and rows for events that make no new moment."""
-    rows, values = np.zeros(1, dtype=np.int32), np.array([[after, moment]])
-    if numbers is not None and items is not None:
-        rows = np.concatenate([rows, (numbers - moment).astype(np.int32)])
-        values = np.concatenate([values, np.stack([numbers, items], axis=1)])
-    return {"events": (rows, values)}
 
 
 def _faded(events: NDArray[np.integer]) -> Floats:
