@@ -9,12 +9,12 @@ import torch
 from logs import fill
 from numpy.typing import NDArray
 
-from felrec.config import FELRecSettings, TrainingSettings, divide, read_pairs
+from felrec.config import TrainingSettings, divide, read_pairs
 from felrec.data.events import Events, Rows
 from felrec.data.tables.histories import Pending
 from felrec.evaluation.protocols import BLOCK
 from felrec.model.paper.cache import last_occurrence
-from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 

@@ -26,12 +26,12 @@ from reference import Authors
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
-from felrec.config import FELRecSettings, TrainingSettings, check
+from felrec.config import TrainingSettings, check
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.evaluation.metrics import draw_negatives, event_metrics, ranks, sampled_ranks
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
-from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.model.paper.objectives import Contrast
 from felrec.training.schedule import learning_rate
 

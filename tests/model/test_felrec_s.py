@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from felrec.config import FELRecSSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.data.synthetic import synthetic_log
 from felrec.data.tables.histories import Pending
 from felrec.evaluation.protocols import replay
 from felrec.model.evidence import NEXT_WINDOW, Catalogue, gather
-from felrec.model.felrec_s import FELRecS
+from felrec.model.felrec_s import FELRecS, FELRecSSettings
 from felrec.model.horizons import HALF_LIVES, Horizons
 from felrec.model.offer import Offer
 from felrec.model.signals.seeds import SeededCache, seeds

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from felrec.config import FELRecSSettings
 from felrec.data.events import Events
 from felrec.evaluation.protocols import replay
 from felrec.model.evidence import Catalogue, gather
-from felrec.model.felrec_s import FELRecS
+from felrec.model.felrec_s import FELRecS, FELRecSSettings
 from felrec.model.rates import CELLS, EVERY, Rates, cells
 from felrec.recommender import Queries
 

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from felrec.baselines.common.learned_items import LearnedItems
+from felrec.baselines.common.learned_items import NO_WARMUP, LearnedItems
 from felrec.baselines.common.ranking_losses import bpr
-from felrec.config import BPRMFSettings, TrainingSettings
+from felrec.config import Settings, TrainingSettings
 from felrec.data.events import Events
 from felrec.data.shuffled import Shuffled
 from felrec.data.split import Sizes
+from felrec.model_kind import ModelKind
 from felrec.recommender import Queries, Tensors
+
+
+class BPRMFSettings(Settings):
+    """BPR-MF; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every vector")
+    negatives: int = Field(1, ge=1, description="items drawn at random to compare each target with")
 
 
 class BPRMF(LearnedItems):
@@ -65,3 +74,13 @@ class BPRMF(LearnedItems):
 
     def load_state(self, state: Tensors) -> None:
         """Nothing to put back."""
+
+
+BPR_MF = ModelKind(
+    "bpr-mf",
+    "one learned vector per user and item",
+    BPRMFSettings,
+    BPRMF,
+    NO_WARMUP | {"epochs": 100, "batch_size": 4096, "lr": 0.01, "weight_decay": 0.001},
+    one_log=True,
+)

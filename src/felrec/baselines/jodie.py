@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from felrec.baselines.common.adaptation import Adaptation
-from felrec.baselines.common.learned_items import draw_weights
+from felrec.baselines.common.learned_items import NO_WARMUP, draw_weights
 from felrec.baselines.common.trajectories import Trajectories
-from felrec.config import JODIESettings, TrainingSettings
+from felrec.config import Settings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows, Times
 from felrec.data.split import Sizes
 from felrec.data.tables.histories import Histories, Pending
+from felrec.model_kind import ModelKind
 from felrec.recommender import EVERYTHING, Queries, Tensors, load_table, state_of
 
 _LOG_SECONDS = 10.0  # by which the logarithm of a time is divided: half a day becomes about one
+
+
+class JODIESettings(Settings):
+    """JODIE*; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every vector")
+    time: Literal["off", "on"] = Field("off", description="how long users and items stood still; off is the paper's")
+    online_lr: float = Field(0.01, ge=0, description="learning rate of the step for each observed block, 0 for none")
 
 
 class Moves(NamedTuple):
@@ -216,3 +226,13 @@ def _learned(table: nn.Embedding, rows: Rows) -> Tensor:
 
 def _distance(vectors: Tensor, target: Tensor) -> Tensor:
     return F.mse_loss(F.normalize(vectors, dim=1), F.normalize(target.detach(), dim=1))
+
+
+JODIE_STAR = ModelKind(
+    "jodie",
+    "users and items moved by RNNs, learning on",
+    JODIESettings,
+    JODIE,
+    NO_WARMUP | {"epochs": 50, "optimizer": "adamw", "lr": 0.1},
+    one_log=True,
+)

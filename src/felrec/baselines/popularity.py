@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from felrec.config import DecayedPopularitySettings, PopularitySettings
+from felrec.config import Settings
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.decayed_counts import HALF_LIVES, DecayedCounts
+from felrec.model_kind import ModelKind
 from felrec.recommender import (
     EVERYTHING,
     ErasureContext,
@@ -21,6 +23,16 @@ from felrec.recommender import (
     load_table,
     state_of,
 )
+
+
+class PopularitySettings(Settings):
+    """Popularity has nothing to set."""
+
+
+class DecayedPopularitySettings(Settings):
+    """Decayed popularity."""
+
+    half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
 
 
 class Popularity(Weightless):
@@ -82,3 +94,17 @@ class DecayedPopularity(Popularity):
         for half_life in HALF_LIVES:
             settings = DecayedPopularitySettings(half_life=half_life)
             yield settings.model_dump(), DecayedPopularity(settings)
+
+
+POPULARITY = ModelKind(
+    "popularity",
+    "number of events of an item so far",
+    PopularitySettings,
+    lambda settings, seed, device, sizes: Popularity(settings),
+)
+DECAYED_POPULARITY = ModelKind(
+    "decayed-popularity",
+    "events of an item, halved every so many events of the log",
+    DecayedPopularitySettings,
+    lambda settings, seed, device, sizes: DecayedPopularity(settings),
+)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.config import FELRecSSettings
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.histories import Histories, Pending
 from felrec.data.tables.top_k_counts import TopKCounts
@@ -16,6 +16,9 @@ from felrec.model.domain import Domain
 from felrec.model.horizons import Floats, Horizons
 from felrec.model.rates import Cells, Rates
 from felrec.recommender import ErasureContext
+
+if TYPE_CHECKING:
+    from felrec.model.felrec_s import FELRecSSettings
 
 NEAR_WINDOW = 10  # newest items of a user that count together with the next one, and that lead to others
 _OWN_FADE, _NEAR_FADE = 0.99, 0.9995  # of a tally, with each meeting of its owner

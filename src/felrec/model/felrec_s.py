@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.config import FELRecSSettings, TrainingSettings
+from felrec.config import Settings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.histories import Histories, Pending
@@ -30,12 +31,45 @@ from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.rates import KINDS
 from felrec.model.signals.pooled_encoder import PooledEncoder
 from felrec.model.signals.seeds import SeededCache, seeds
+from felrec.model_kind import ModelKind
 from felrec.recommender import EVERYTHING, ErasureContext, Queries, Tensors, state_of
 
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # whom the user of an item is told from
 _ENOUGH_ITEMS = 2  # below, there is nothing to choose from
 _SOFT = 1e-3  # added to the squared length of a vector: a short one points nowhere in particular
+
+
+class FELRecSSettings(Settings):
+    """Sizes and parts of FELRec-S."""
+
+    width: int = Field(64, ge=2, description="size d of every vector")
+    layers: int = Field(1, ge=1, description="Transformer blocks of the encoder")
+    heads: int = Field(4, ge=1, description="attention heads")
+    feed_forward: int = Field(128, ge=1, description="inner size of the feed-forward layers")
+    history_length: int = Field(32, ge=1, description="newest counterparts N that are encoded")
+    hidden: int = Field(32, ge=1, description="inner size of the networks that read counts")
+    members: int = Field(1, ge=1, description="copies of these networks, whose scores are averaged")
+    own_items: int = Field(128, ge=0, description="items of a user whose repetition is counted, 0 is off")
+    near_items: int = Field(128, ge=0, description="items that are kept as taken together with an item, 0 is off")
+    next_items: int = Field(64, ge=0, description="items that are kept as taken right after an item, 0 is off")
+    cosine: bool = Field(True, description="off: neither vectors nor encoder")
+    seeded: bool = Field(True, description="off: an unseen user or item is the zero vector, as in the paper")
+    gate: bool = Field(True, description="off: the cosine of an item with few events counts as much as any")
+    adaptive: bool = Field(
+        True, description="off: every horizon weighs the same, however well it foretold what is taken"
+    )
+    domain: bool = Field(True, description="off: the networks do not know what kind of log this is")
+    rates: bool = Field(
+        False, description="on: they also read how often evidence came true on this log; for pretraining"
+    )
+    item_loss: float = Field(0.1, ge=0, description="weight of the loss that finds the user of an item, 0 is off")
+
+    @model_validator(mode="after")
+    def _fits(self) -> FELRecSSettings:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
+        return self
 
 
 class FELRecS(nn.Module):
@@ -317,3 +351,12 @@ def _kept(vectors: Tensor) -> Tensor:
 def _direction(vectors: Tensor) -> Tensor:
     """Vectors of about unit length; smooth where they vanish."""
     return vectors * torch.rsqrt(vectors.square().sum(dim=1, keepdim=True) + _SOFT)
+
+
+FELREC_S = ModelKind(
+    "felrec-s",
+    "FELRec for logs of any size: seeded cache, trends, repetition, what goes together",
+    FELRecSSettings,
+    lambda settings, seed, device, sizes: FELRecS(settings, seed, device),
+    {"epochs": 2, "batch_size": 256, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.01, "trained_share": 0.5},
+)

@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.config import FELRecSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
-from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.recommender import Queries
 
 SMALL: dict[str, Any] = {"width": 8, "layers": 1, "heads": 2, "feed_forward": 16, "history_length": 4, "queue_size": 20}

@@ -16,6 +16,8 @@ from felrec.model.kernels.inference import inference
 from felrec.model.paper.encoder import initialise
 from felrec.recommender import Queries, Tensors
 
+NO_WARMUP = {"warmup": 0.0}  # the authors' schedule for their baselines: half a cosine from the first epoch on
+
 
 class LearnedItems(nn.Module, ABC):
     """Users become vectors that are compared with one learned vector per item. Rows from `items` on are unknown.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.config import FELRecSettings, TrainingSettings
+from felrec.config import Settings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows, prefixed, without_prefix
 from felrec.data.tables.histories import Histories, Pending
@@ -19,7 +20,35 @@ from felrec.model.kernels.sequences import Sequences, encode
 from felrec.model.paper.cache import Cache, as_array, last_occurrence, products
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
 from felrec.model.paper.objectives import Contrast, Predict
+from felrec.model_kind import ModelKind
 from felrec.recommender import EVERYTHING, ErasureContext, Queries, Tensors, state_of
+
+
+class FELRecSettings(Settings):
+    """Sizes and variants of FELRec-Q and FELRec-P; the defaults are the paper's."""
+
+    width: int = Field(128, ge=2, description="size d of every vector")
+    layers: int = Field(3, ge=1, description="Transformer blocks of the encoder")
+    heads: int = Field(4, ge=1, description="attention heads")
+    feed_forward: int = Field(256, ge=1, description="inner size of the feed-forward layers")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate of the encoder")
+    history_length: int = Field(64, ge=1, description="newest counterparts N that are encoded")
+    queue_size: int = Field(8192, ge=1, description="past projections K to contrast with (FELRec-Q)")
+    temperature: float = Field(0.07, gt=0, description="temperature of the contrast (FELRec-Q)")
+    normalisation: Literal["batch", "layer"] = Field("batch", description="in the heads; layer is the ablation -LN")
+    projection: Literal["mlp", "none"] = Field("mlp", description="projection heads; none is the ablation -noMLP")
+    share_projections: bool = Field(False, description="one head for users and items, the ablation -shareMLP")
+    type_embedding: bool = Field(True, description="learned type vectors; off is the ablation -noType")
+    score_from: Literal["vectors", "projections"] = Field("vectors", description="what the cosine compares")
+    neighbours: int = Field(0, ge=0, description="recommend to the nearest users instead (10 is -NN), 0 is off")
+
+    of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours"})
+
+    @model_validator(mode="after")
+    def _fits(self) -> FELRecSettings:
+        if self.width % self.heads or self.width % 2:
+            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
+        return self
 
 
 class FELRec(nn.Module):
@@ -269,3 +298,17 @@ class FELRec(nn.Module):
     def _append(self, block: Events) -> None:
         self.user_histories.append(block.users, block.items)
         self.item_histories.append(block.items, block.users)
+
+
+FELREC_Q = ModelKind(
+    "felrec-q",
+    "FELRec trained by contrast with a queue",
+    FELRecSettings,
+    lambda settings, seed, device, sizes: FELRec(settings, "q", seed, device),
+)
+FELREC_P = ModelKind(
+    "felrec-p",
+    "FELRec trained by predicting the counterpart",
+    FELRecSettings,
+    lambda settings, seed, device, sizes: FELRec(settings, "p", seed, device),
+)
