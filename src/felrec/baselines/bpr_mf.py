@@ -14,7 +14,7 @@ from felrec.data.events import Events
 from felrec.data.shuffled import Shuffled
 from felrec.data.split import Sizes
 from felrec.model_kind import ModelKind
-from felrec.recommender import Queries, Tensors
+from felrec.recommender import Queries, RowTable
 
 
 class BPRMFSettings(Settings):
@@ -68,12 +68,8 @@ class BPRMF(LearnedItems):
     def reset(self) -> None:
         """Nothing to forget."""
 
-    def state(self) -> Tensors:
-        """None."""
+    def _tables(self) -> dict[str, RowTable]:
         return {}
-
-    def load_state(self, state: Tensors) -> None:
-        """Nothing to put back."""
 
 
 BPR_MF = ModelKind(

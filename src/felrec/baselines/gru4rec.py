@@ -19,7 +19,7 @@ from felrec.model.kernels.dropout import drop
 from felrec.model.kernels.inference import inference
 from felrec.model.paper.cache import Cache
 from felrec.model_kind import ModelKind
-from felrec.recommender import Queries, Tensors, state_of
+from felrec.recommender import Queries, RowTable, Tensors
 
 
 class GRU4RecSettings(Settings):
@@ -80,7 +80,7 @@ class GRU4Rec(LearnedItems):
         return torch.cat(states, dim=1)
 
     def _advance(self, users: Rows, lists: Pending) -> tuple[Rows, Tensor]:
-        """Each user's newest item and the hidden states before it, once a list of further items is taken in."""
+        """Each user's newest item and the hidden states before it, after a list of further items."""
         newest, hidden = self.newest.recent(users)[0][:, 0], self.hidden.read(users).clone()
         lengths = lists.stops - lists.starts
         for place in range(lengths.max(initial=0)):
@@ -150,12 +150,15 @@ class GRU4Rec(LearnedItems):
 
     def state(self) -> Tensors:
         """The sessions."""
-        return {"hidden": self.hidden.snapshot(), **state_of(self.newest)}
+        return {"hidden": self.hidden.snapshot(), **super().state()}
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
         self.hidden.restore(state["hidden"])
-        self.newest.load_state({name: state[name].numpy() for name in ("ring", "count")})
+        super().load_state(state)
+
+    def _tables(self) -> dict[str, RowTable]:
+        return {"": self.newest}
 
 
 GRU4REC = ModelKind(

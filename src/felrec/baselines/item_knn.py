@@ -18,7 +18,7 @@ from felrec.data.tables.decayed_counts import DecayedCounts
 from felrec.data.tables.histories import Histories, Pending
 from felrec.data.tables.pair_counts import Pairs, spread
 from felrec.model_kind import ModelKind
-from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Tensors, Weightless, load_table, state_of
+from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Weightless
 
 _HALF_LIVES = (300.0, 3_000.0)
 _SHARES = (0.1, 1.0)
@@ -129,17 +129,6 @@ class ItemKNN(Weightless):
         for half_life, share in product(half_lives, shares):
             settings = given.model_copy(update={"half_life": half_life, "popular_share": share})
             yield settings.model_dump(), ItemKNN(settings)
-
-    def state(self) -> Tensors:
-        """Counts, histories and pairs."""
-        return {
-            name: tensor for prefix, table in self._tables().items() for name, tensor in state_of(table, prefix).items()
-        }
-
-    def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
-        for prefix, table in self._tables().items():
-            load_table(table, state, prefix)
 
     def _tables(self) -> dict[str, RowTable]:
         return {"popular.": self.popular, "events.": self.events, "recent.": self.recent, "together.": self.together}

@@ -18,10 +18,8 @@ from felrec.recommender import (
     ErasureContext,
     Queries,
     Recommender,
-    Tensors,
+    RowTable,
     Weightless,
-    load_table,
-    state_of,
 )
 
 
@@ -74,13 +72,8 @@ class Popularity(Weightless):
         """Forget all counts."""
         self.counts = DecayedCounts(self.counts.half_life)
 
-    def state(self) -> Tensors:
-        """The counts."""
-        return state_of(self.counts)
-
-    def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
-        load_table(self.counts, state)
+    def _tables(self) -> dict[str, RowTable]:
+        return {"": self.counts}
 
 
 class DecayedPopularity(Popularity):

@@ -16,7 +16,7 @@ from felrec.data.events import Events, Rows, Times
 from felrec.data.tables.decayed_counts import DecayedCounts
 from felrec.data.tables.pair_counts import Pairs, spread
 from felrec.model_kind import ModelKind
-from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless, load_table, state_of
+from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Weightless
 
 _HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone: own items decide more
 _BLEND = 100.0  # an item that makes up about one per cent of what is taken now weighs as much as having had it once
@@ -115,14 +115,8 @@ class Repeat(Weightless):
                 settings = self.settings.model_copy(update={"order": order, "half_life": float(half_life)})
                 yield settings.model_dump(), Repeat(settings)
 
-    def state(self) -> Tensors:
-        """Counts and pairs."""
-        return state_of(self.counts, "counts.") | state_of(self.pairs, "pairs.")
-
-    def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
-        load_table(self.counts, state, "counts.")
-        load_table(self.pairs, state, "pairs.")
+    def _tables(self) -> dict[str, RowTable]:
+        return {"counts.": self.counts, "pairs.": self.pairs}
 
 
 def _with_pending(stored: Own, queries: Queries, events: int) -> Own:
