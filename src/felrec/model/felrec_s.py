@@ -22,11 +22,12 @@ from felrec.model.counts import Counts
 from felrec.model.domain import FEATURES as LOG_FEATURES
 from felrec.model.evidence import FEATURES as PAIR_FEATURES
 from felrec.model.evidence import come_true, gather
+from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.sequences import Sequences, encode
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.offer import FEATURES as ITEM_FEATURES
 from felrec.model.offer import Offer
-from felrec.model.paper.cache import Cache, as_array, products
+from felrec.model.paper.cache import Cache, as_array
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.rates import KINDS
 from felrec.model.signals.pooled_encoder import PooledEncoder
@@ -310,7 +311,7 @@ class FELRecS(nn.Module):
             return torch.zeros(len(queries), len(candidates), device=self.device)
         (encoded,) = encode(self.encoder, (self._of_users(queries.users, queries.pending),))
         users = self.log_scale.exp() * _direction(encoded)
-        match = products(users, _kept(self.item_cache.read(candidates)))
+        match = dot_products(users, _kept(self.item_cache.read(candidates)))
         if self.settings.gate:
             match = match * torch.sigmoid(self.confidence[0] + self.confidence[1] * log_events)
         return match

@@ -35,7 +35,9 @@ def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
     return _workers(threads).map(alike, pieces)
 
 
-def differentiable(work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor]) -> Tensor:
+def differentiable_in_parallel(
+    work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor]
+) -> Tensor:
     """The results (b, …) of all pieces, one after the other; both passes run in parallel.
 
     `parameters` are all that gradients are wanted of. Their gradients are added in the order of the pieces, so that
