@@ -25,7 +25,7 @@ class BPRMFSettings(Settings):
 
 
 class BPRMF(LearnedItems):
-    """Score = dot product. Events leave nothing behind; a user who is new is the mean of all users."""
+    """Score = dot product. It has no state besides its weights; a new user is the mean of all users."""
 
     represents = frozenset({"observed"})
 
@@ -49,24 +49,24 @@ class BPRMF(LearnedItems):
         return vectors
 
     def observe(self, block: Events) -> None:
-        """All that it knows was learned."""
+        """Ignored: only training changes this model."""
 
     def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> Shuffled:
         """Events in random order."""
         return Shuffled(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
 
     def begin_epoch(self) -> None:
-        """Nothing to prepare."""
+        """Nothing to prepare: it has no state."""
 
     def loss(self, batch: Events) -> Tensor:
-        """The item that was taken against items drawn at random."""
+        """The item of each event against items drawn at random."""
         users = self.user_table(self._rows(batch.users))  # (B, D)
         positive = torch.einsum("bd,bd->b", users, self._item_vectors(self._rows(batch.items)))
         others = self._item_vectors(self._negatives(len(batch), self.negatives))  # (B, K, D)
         return bpr(positive, torch.einsum("bd,bkd->bk", users, others))
 
     def reset(self) -> None:
-        """Nothing to forget."""
+        """Nothing to forget: it has no state."""
 
     def _tables(self) -> dict[str, RowTable]:
         return {}

@@ -174,7 +174,7 @@ class JODIE(LearnedWeights, StateOfTables):
         return torch.from_numpy(np.log1p(seconds) / _LOG_SECONDS).float().to(self.device)[:, None]
 
     def memory(self) -> Tensors:
-        """Nothing is drawn in training."""
+        """Empty: training draws no random numbers."""
         return {}
 
     def load_memory(self, memory: Tensors) -> None:

@@ -53,7 +53,7 @@ class Popularity(Weightless):
         return torch.from_numpy(self.counts.of(candidates)).expand(len(queries), -1)
 
     def observe(self, block: Events) -> None:
-        """Count."""
+        """Count the items of a block."""
         self.counts.add(block.items)
 
     def change(self, block: Events) -> RowChange:
@@ -61,11 +61,11 @@ class Popularity(Weightless):
         return self.counts.change(block.items)
 
     def apply_change(self, change: RowChange) -> None:
-        """Write them."""
+        """Write the counts."""
         self.counts.apply_change(change)
 
     def forget(self, user: int, remains: ErasureContext) -> RowChange:
-        """The counts of the items that the user had, without them."""
+        """The counts of the user's items, without the user's events."""
         return self.counts.forget(remains.items, remains.taken, remains.left)
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""Repeat: the user's own items first, then decayed popularity. Hard to beat where people come back to what they had."""
+"""Repeat: the user's own items first, then decayed popularity. Hard to beat where users return to their items."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Sequences:
 def encode(
     encoder: nn.Module, sides: tuple[Sequences, ...], dropout: Masks | None = None, widest: int = 0
 ) -> tuple[Tensor, ...]:
-    """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, a chunk a core.
+    """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, one chunk per core at a time.
 
     Dropout needs masks for at most `widest` values a position.
     """
