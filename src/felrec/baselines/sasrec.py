@@ -9,42 +9,30 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from felrec.baselines.common.learned_items import NO_WARMUP
 from felrec.baselines.common.next_item import NextItem
 from felrec.baselines.common.ranking_losses import catalogue_cross_entropy
-from felrec.config import Settings
 from felrec.data.split import Sizes
 from felrec.data.windows import by_length
 from felrec.model.kernels.dropout import drop
-from felrec.model.paper.attention import TransformerBlock
+from felrec.model.paper.attention import TransformerBlock, TransformerSettings
 from felrec.model.paper.encoder import sinusoids
 from felrec.model_kind import ModelKind
 
 _POSITIONS = 2048  # encoded together on a CPU: their activations stay in its caches
 
 
-class SASRecSettings(Settings):
+class SASRecSettings(TransformerSettings):
     """SASRec; the defaults are those of the paper and the authors' code."""
 
-    width: int = Field(128, ge=2, description="size of every vector")
-    layers: int = Field(3, ge=1, description="Transformer blocks")
-    heads: int = Field(4, ge=1, description="attention heads")
-    feed_forward: int = Field(256, ge=1, description="inner size of the feed-forward layers")
-    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate of the encoder")
     history_length: int = Field(64, ge=1, description="newest items of a user that are read")
     loss: Literal["bpr", "cross-entropy"] = Field(
         "bpr", description="against sampled negatives as in the paper, or against the whole catalogue"
     )
     negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with (bpr)")
-
-    @model_validator(mode="after")
-    def _fits(self) -> SASRecSettings:
-        if self.width % self.heads or self.width % 2:
-            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
-        return self
 
 
 class SASRec(NextItem):

@@ -9,11 +9,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.config import Settings, TrainingSettings
+from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.histories import Histories, Pending
@@ -21,6 +21,7 @@ from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.dropout import Masks
 from felrec.model.kernels.inference import inference
 from felrec.model.kernels.sequences import Sequences, encode
+from felrec.model.paper.attention import TransformerSettings
 from felrec.model.paper.cache import last_occurrence
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
 from felrec.model.paper.objectives import Contrast, Predict
@@ -30,14 +31,9 @@ from felrec.model_kind import ModelKind
 from felrec.recommender import EVERYTHING, ErasureContext, LearnedWeights, Queries, Tensors
 
 
-class FELRecSettings(Settings):
+class FELRecSettings(TransformerSettings):
     """Sizes and variants of FELRec-Q and FELRec-P; the defaults are the paper's."""
 
-    width: int = Field(128, ge=2, description="size d of every vector")
-    layers: int = Field(3, ge=1, description="Transformer blocks of the encoder")
-    heads: int = Field(4, ge=1, description="attention heads")
-    feed_forward: int = Field(256, ge=1, description="inner size of the feed-forward layers")
-    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate of the encoder")
     history_length: int = Field(64, ge=1, description="newest counterparts N that are encoded")
     queue_size: int = Field(8192, ge=1, description="past projections K to contrast with (FELRec-Q)")
     temperature: float = Field(0.07, gt=0, description="temperature of the contrast (FELRec-Q)")
@@ -49,12 +45,6 @@ class FELRecSettings(Settings):
     neighbours: int = Field(0, ge=0, description="recommend to the nearest users instead (10 is -NN), 0 is off")
 
     of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours"})
-
-    @model_validator(mode="after")
-    def _fits(self) -> FELRecSettings:
-        if self.width % self.heads or self.width % 2:
-            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
-        return self
 
 
 class FELRec(LearnedWeights):
