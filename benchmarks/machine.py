@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from felrec.config import FELRecSettings
+from felrec.model.paper.felrec import FELRecSettings
 
 MATRIX = 2048
 COPIED = 1 << 28  # bytes: larger than any cache

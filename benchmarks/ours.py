@@ -9,12 +9,12 @@ import torch
 from logs import fill
 from numpy.typing import NDArray
 
-from felrec.config import FELRecSettings, TrainingSettings, divide, read_pairs
+from felrec.config import TrainingSettings, divide, read_pairs
 from felrec.data.events import Events, Rows
 from felrec.data.tables.histories import Pending
 from felrec.evaluation.protocols import BLOCK
 from felrec.model.paper.cache import last_occurrence
-from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 
@@ -27,10 +27,10 @@ def settings_of(pairs: list[str]) -> tuple[FELRecSettings, TrainingSettings]:
 def model_before(events: Events, start: int, settings: FELRecSettings) -> FELRec:
     """A model that has the histories of events[:start] and a random vector for everyone in `events`."""
     model = FELRec(settings)
-    fill(model.user_histories, events.users[:start], events.items[:start])
-    fill(model.item_histories, events.items[:start], events.users[:start])
+    fill(model.users.histories, events.users[:start], events.items[:start])
+    fill(model.items.histories, events.items[:start], events.users[:start])
     generator = torch.Generator().manual_seed(0)
-    for cache, rows in ((model.user_cache, events.users), (model.item_cache, events.items)):
+    for cache, rows in ((model.users.cache, events.users), (model.items.cache, events.items)):
         cache.restore(torch.randn(int(rows.max()) + 1, settings.width, generator=generator))
     return model
 

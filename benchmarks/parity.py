@@ -26,12 +26,12 @@ from reference import Authors
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
-from felrec.config import FELRecSettings, TrainingSettings, check
+from felrec.config import TrainingSettings, check
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.evaluation.metrics import draw_negatives, event_metrics, ranks, sampled_ranks
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
-from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.model.paper.objectives import Contrast
 from felrec.training.schedule import learning_rate
 
@@ -201,8 +201,8 @@ def same_weights(authors: Authors, variant: Any, events: Events, empty_caches: b
             theirs.item_embeddings[1:].normal_()
     ours = FELRec(check(FELRecSettings, {"dropout": 0.0}), variant)
     ours.load_weights(in_our_names(theirs.state_dict()))
-    ours.user_cache.restore(theirs.user_embeddings[1:].clone())
-    ours.item_cache.restore(theirs.item_embeddings[1:].clone())
+    ours.users.cache.restore(theirs.user_embeddings[1:].clone())
+    ours.items.cache.restore(theirs.item_embeddings[1:].clone())
     if isinstance(ours.objective, Contrast):
         theirs.queue_ptr[0] = theirs.K - 2 * BATCH
         for side in ("user", "item"):
@@ -259,8 +259,8 @@ def compare_frozen(pair: Pair, authors: Authors, events: Events, table: Table) -
 
 def compare_state(pair: Pair, table: Table) -> None:
     """Compare caches, queues and the pointer into them."""
-    table.compare("user cache after each batch", pair.ours.user_cache.snapshot(), pair.theirs.user_embeddings[1:])
-    table.compare("item cache after each batch", pair.ours.item_cache.snapshot(), pair.theirs.item_embeddings[1:])
+    table.compare("user cache after each batch", pair.ours.users.cache.snapshot(), pair.theirs.user_embeddings[1:])
+    table.compare("item cache after each batch", pair.ours.items.cache.snapshot(), pair.theirs.item_embeddings[1:])
     if isinstance(pair.ours.objective, Contrast):
         for side in ("user", "item"):
             ours, theirs = getattr(pair.ours.objective, f"{side}_queue"), getattr(pair.theirs, f"{side}_queue")

@@ -57,7 +57,7 @@ class Authors:
         encoder = self.felrec.Encoder(
             num_layers=s.layers, num_heads=s.heads, d_model=s.width, d_ff=s.feed_forward, dropout=s.dropout
         )
-        users, items = ours.user_cache.snapshot(), ours.item_cache.snapshot()
+        users, items = ours.users.cache.snapshot(), ours.items.cache.snapshot()
         model = self.felrec.FELRecQ(
             encoder=encoder, num_users=len(users) + 1, num_items=len(items) + 1, K=s.queue_size, T=s.temperature
         )

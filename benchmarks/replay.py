@@ -14,10 +14,10 @@ from ours import lengths_observed, model_before, settings_of
 from reference import Reference
 from timing import over, race
 
-from felrec.config import FELRecSettings
 from felrec.data.events import Events
 from felrec.data.reading.sources import read_log
 from felrec.evaluation.protocols import replay
+from felrec.model.paper.felrec import FELRecSettings
 
 GOAL = 8.0
 

@@ -18,10 +18,10 @@ from ours import lengths_before, model_before, settings_of, trainer_of
 from reference import Reference
 from timing import over, race
 
-from felrec.config import FELRecSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.data.reading.sources import read_log
+from felrec.model.paper.felrec import FELRecSettings
 
 GOALS = {"ml-1m": 3.0, "movietweetings": 8.0}
 STARTS = {"ml-1m": 200_000}  # other logs: the middle

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import felrec
-from felrec.baselines.popularity import DecayedPopularity
-from felrec.config import DecayedPopularitySettings
+from felrec.baselines.popularity import DecayedPopularity, DecayedPopularitySettings
 from felrec.data.split import Split, split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.data.tables.decayed_counts import HALF_LIVES

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from felrec.errors import ConfigError
 
@@ -20,122 +20,6 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     of_scoring: ClassVar[frozenset[str]] = frozenset()  # what may be changed without training anew
-
-
-class FELRecSettings(Settings):
-    """Sizes and variants of FELRec-Q and FELRec-P; the defaults are the paper's."""
-
-    width: int = Field(128, ge=2, description="size d of every vector")
-    layers: int = Field(3, ge=1, description="Transformer blocks of the encoder")
-    heads: int = Field(4, ge=1, description="attention heads")
-    feed_forward: int = Field(256, ge=1, description="inner size of the feed-forward layers")
-    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate of the encoder")
-    history_length: int = Field(64, ge=1, description="newest counterparts N that are encoded")
-    queue_size: int = Field(8192, ge=1, description="past projections K to contrast with (FELRec-Q)")
-    temperature: float = Field(0.07, gt=0, description="temperature of the contrast (FELRec-Q)")
-    normalisation: Literal["batch", "layer"] = Field("batch", description="in the heads; layer is the ablation -LN")
-    projection: Literal["mlp", "none"] = Field("mlp", description="projection heads; none is the ablation -noMLP")
-    share_projections: bool = Field(False, description="one head for users and items, the ablation -shareMLP")
-    type_embedding: bool = Field(True, description="learned type vectors; off is the ablation -noType")
-    score_from: Literal["vectors", "projections"] = Field("vectors", description="what the cosine compares")
-    neighbours: int = Field(0, ge=0, description="recommend to the nearest users instead (10 is -NN), 0 is off")
-
-    of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours"})
-
-    @model_validator(mode="after")
-    def _fits(self) -> FELRecSettings:
-        if self.width % self.heads or self.width % 2:
-            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
-        return self
-
-
-class PopularitySettings(Settings):
-    """Popularity has nothing to set."""
-
-
-class DecayedPopularitySettings(Settings):
-    """Decayed popularity."""
-
-    half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
-
-
-RepeatOrder = Literal["recency", "frequency", "blend"]
-
-
-class RepeatSettings(Settings):
-    """The user's own items first, then decayed popularity."""
-
-    order: RepeatOrder | None = Field(None, description="chosen on validation unless given")
-    half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
-    pause: int = Field(30, ge=0, description="minutes; unless by recency, what was taken since then comes last")
-
-
-class ItemKNNSettings(Settings):
-    """Item-kNN by co-occurrence."""
-
-    history_length: int = Field(10, ge=1, description="newest items of a user, to count together and to score from")
-    shrinkage: float = Field(10.0, ge=0, description="makes items with few events less similar to others")
-    popular_share: float | None = Field(
-        None, gt=0, description="of decayed popularity in the score; chosen on validation unless given"
-    )
-    half_life: float | None = Field(
-        None, gt=0, description="of popularity, in events; chosen on validation unless given"
-    )
-
-
-class BPRMFSettings(Settings):
-    """BPR-MF; the defaults are those of the paper and the authors' code."""
-
-    width: int = Field(128, ge=1, description="size of every vector")
-    negatives: int = Field(1, ge=1, description="items drawn at random to compare each target with")
-
-
-class GRU4RecSettings(Settings):
-    """GRU4Rec; the defaults are those of the paper and the authors' code."""
-
-    width: int = Field(128, ge=1, description="size of every hidden state")
-    layers: int = Field(3, ge=1, description="GRU layers")
-    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate between the layers")
-    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with")
-
-
-class GRU4RecBPTTSettings(Settings):
-    """GRU4Rec-BPTT; the defaults are those of the paper and the authors' code."""
-
-    width: int = Field(128, ge=1, description="size of every vector")
-    layers: int = Field(3, ge=1, description="GRU layers")
-    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate before each layer")
-    history_length: int = Field(64, ge=1, description="newest items of a user that are read")
-    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with")
-
-
-class SASRecSettings(Settings):
-    """SASRec; the defaults are those of the paper and the authors' code."""
-
-    width: int = Field(128, ge=2, description="size of every vector")
-    layers: int = Field(3, ge=1, description="Transformer blocks")
-    heads: int = Field(4, ge=1, description="attention heads")
-    feed_forward: int = Field(256, ge=1, description="inner size of the feed-forward layers")
-    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate of the encoder")
-    history_length: int = Field(64, ge=1, description="newest items of a user that are read")
-    loss: Literal["bpr", "cross-entropy"] = Field(
-        "bpr", description="against sampled negatives as in the paper, or against the whole catalogue"
-    )
-    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with (bpr)")
-
-    @model_validator(mode="after")
-    def _fits(self) -> SASRecSettings:
-        if self.width % self.heads or self.width % 2:
-            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
-        return self
-
-
-class JODIESettings(Settings):
-    """JODIE*; the defaults are those of the paper and the authors' code."""
-
-    width: int = Field(128, ge=1, description="size of every vector")
-    time: Literal["off", "on"] = Field("off", description="how long users and items stood still; off is the paper's")
-    online_lr: float = Field(0.01, ge=0, description="learning rate of the step for each observed block, 0 for none")
 
 
 class TrainingSettings(Settings):

@@ -6,14 +6,15 @@ weights and what events left behind are kept apart, because the same weights wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from felrec.config import TrainingSettings
 from felrec.data.batches import Batches
@@ -119,16 +120,34 @@ def load_table(table: RowTable, state: Tensors, prefix: str = "") -> None:
     table.load_state({name.removeprefix(prefix): state[name].numpy() for name in state if name.startswith(prefix)})
 
 
-class Weightless:
-    """What recommenders without weights have in common; they have no order of their own for protocol `paper`."""
+class StateOfTables(ABC):
+    """A recommender whose state is tables of rows."""
+
+    @abstractmethod
+    def _tables(self) -> Mapping[str, RowTable]:
+        """The tables, by the prefix of their names in the state."""
+
+    def state(self) -> Tensors:
+        """A copy of all tables."""
+        parts = [state_of(table, prefix) for prefix, table in self._tables().items()]
+        return {name: tensor for part in parts for name, tensor in part.items()}
+
+    def load_state(self, state: Tensors) -> None:
+        """Put back what `state` returned."""
+        for prefix, table in self._tables().items():
+            load_table(table, state, prefix)
+
+
+class Weightless(StateOfTables):
+    """A recommender that counts instead of learning."""
 
     def observe_then_score(self: Recommender, block: Events, candidates: Rows) -> Tensor:
-        """The published order: the block is taken in before it is scored."""
+        """The published order: the block is observed before it is scored."""
         self.observe(block)
         return self.score(Queries(block.users, block.times, Pending.none(len(block))), candidates)
 
     def weights(self) -> Tensors:
-        """None."""
+        """Always empty."""
         return {}
 
     def load_weights(self, weights: Tensors) -> None:
@@ -137,6 +156,22 @@ class Weightless:
     def parameter_count(self) -> int:
         """Zero."""
         return 0
+
+
+class LearnedWeights(nn.Module):
+    """A recommender whose weights are the parameters and buffers of a torch module."""
+
+    def weights(self) -> Tensors:
+        """A copy of all parameters and buffers, on the CPU."""
+        return {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
+
+    def load_weights(self, weights: Tensors) -> None:
+        """Put back what `weights` returned."""
+        self.load_state_dict(weights)
+
+    def parameter_count(self) -> int:
+        """Number of learned parameters."""
+        return sum(parameter.numel() for parameter in self.parameters())
 
 
 @runtime_checkable

@@ -24,9 +24,10 @@ from felrec.evaluation.protocols import Progress, Protocol, replay
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, resolve_exclude_seen
 from felrec.evaluation.report import evaluate as evaluate_recommender
 from felrec.fitted import FittedModel
+from felrec.model_kind import ModelKind
 from felrec.pretrained import check_name, load_weights, weights_folder
 from felrec.recommender import Choosable, Recommender, Trainable
-from felrec.registry import ModelKind, model_kind
+from felrec.registry import model_kind
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Listener, Trainer
 from felrec.version import __version__

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from felrec.baselines.bpr_mf import BPRMF
-from felrec.config import BPRMFSettings
+from felrec.baselines.bpr_mf import BPRMF, BPRMFSettings
 from felrec.data.events import Events
 from felrec.data.split import Sizes
 from felrec.recommender import Queries

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from felrec.baselines.gru4rec import GRU4Rec, OneHotGRUCell
-from felrec.config import GRU4RecSettings, TrainingSettings
+from felrec.baselines.gru4rec import GRU4Rec, GRU4RecSettings, OneHotGRUCell
+from felrec.config import TrainingSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.data.split import Sizes

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from felrec.baselines.gru4rec_bptt import GRU4RecBPTT
-from felrec.config import GRU4RecBPTTSettings
+from felrec.baselines.gru4rec_bptt import GRU4RecBPTT, GRU4RecBPTTSettings
 from felrec.data.events import Events
 from felrec.data.split import Sizes
 from felrec.data.windows import Windows

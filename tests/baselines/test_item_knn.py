@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from felrec.baselines import item_knn as module
-from felrec.baselines.item_knn import ItemKNN
-from felrec.config import ItemKNNSettings
+from felrec.baselines.item_knn import ItemKNN, ItemKNNSettings
 from felrec.data.events import Events
 from felrec.data.tables.histories import Pending
 from felrec.recommender import Queries

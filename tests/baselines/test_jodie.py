@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from felrec.baselines.jodie import JODIE
-from felrec.config import JODIESettings, TrainingSettings
+from felrec.baselines.jodie import JODIE, JODIESettings
+from felrec.config import TrainingSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.data.split import Sizes

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from felrec.baselines.popularity import DecayedPopularity, Popularity
-from felrec.config import DecayedPopularitySettings
+from felrec.baselines.popularity import DecayedPopularity, DecayedPopularitySettings, Popularity
 from felrec.data.events import Events
 from felrec.data.log import InteractionLog
 from felrec.data.split import split_log

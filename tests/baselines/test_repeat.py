@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from felrec.baselines.repeat import Repeat
-from felrec.config import RepeatSettings
+from felrec.baselines.repeat import Repeat, RepeatSettings
 from felrec.data.events import Events
 from felrec.data.log import InteractionLog
 from felrec.data.split import split_log

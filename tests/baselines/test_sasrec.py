@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.baselines.sasrec import SASRec
-from felrec.config import SASRecSettings
+from felrec.baselines.sasrec import SASRec, SASRecSettings
 from felrec.data.events import Events
 from felrec.data.split import Sizes
 from felrec.data.windows import Windows

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 import torch
 
-from felrec.baselines.popularity import Popularity
-from felrec.config import PopularitySettings
+from felrec.baselines.popularity import Popularity, PopularitySettings
 from felrec.data.log import InteractionLog
 from felrec.data.split import Split
 from felrec.experiments.exposure import Exposure, coverage, decile_of, exposure, gini, taken

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from felrec.cli.progress import TrainingProgress, event_bar
-from felrec.config import FELRecSettings, TrainingSettings
+from felrec.config import TrainingSettings
 from felrec.data.batches import TimeBatch, batch_bounds
 from felrec.data.events import Events
 from felrec.errors import CheckpointError, TrainingError
-from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 from killed import KillAfter, KilledError

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from felrec.baselines.common.learned_items import LearnedItems
+from felrec.baselines.common.learned_items import NO_WARMUP, LearnedItems
 from felrec.baselines.common.ranking_losses import bpr
-from felrec.config import BPRMFSettings, TrainingSettings
+from felrec.config import Settings, TrainingSettings
 from felrec.data.events import Events
 from felrec.data.shuffled import Shuffled
 from felrec.data.split import Sizes
-from felrec.recommender import Queries, Tensors
+from felrec.model_kind import ModelKind
+from felrec.recommender import Queries, RowTable
+
+
+class BPRMFSettings(Settings):
+    """BPR-MF; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every vector")
+    negatives: int = Field(1, ge=1, description="items drawn at random to compare each target with")
 
 
 class BPRMF(LearnedItems):
-    """Score = dot product. Events leave nothing behind; a user who is new is the mean of all users."""
+    """Score = dot product. It has no state besides its weights; a new user is the mean of all users."""
 
     represents = frozenset({"observed"})
 
@@ -40,28 +49,34 @@ class BPRMF(LearnedItems):
         return vectors
 
     def observe(self, block: Events) -> None:
-        """All that it knows was learned."""
+        """Ignored: only training changes this model."""
 
     def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> Shuffled:
         """Events in random order."""
         return Shuffled(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
 
     def begin_epoch(self) -> None:
-        """Nothing to prepare."""
+        """Nothing to prepare: it has no state."""
 
     def loss(self, batch: Events) -> Tensor:
-        """The item that was taken against items drawn at random."""
+        """The item of each event against items drawn at random."""
         users = self.user_table(self._rows(batch.users))  # (B, D)
         positive = torch.einsum("bd,bd->b", users, self._item_vectors(self._rows(batch.items)))
         others = self._item_vectors(self._negatives(len(batch), self.negatives))  # (B, K, D)
         return bpr(positive, torch.einsum("bd,bkd->bk", users, others))
 
     def reset(self) -> None:
-        """Nothing to forget."""
+        """Nothing to forget: it has no state."""
 
-    def state(self) -> Tensors:
-        """None."""
+    def _tables(self) -> dict[str, RowTable]:
         return {}
 
-    def load_state(self, state: Tensors) -> None:
-        """Nothing to put back."""
+
+BPR_MF = ModelKind(
+    "bpr-mf",
+    "one learned vector per user and item",
+    BPRMFSettings,
+    BPRMF,
+    NO_WARMUP | {"epochs": 100, "batch_size": 4096, "lr": 0.01, "weight_decay": 0.001},
+    one_log=True,
+)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from felrec.baselines.common.learned_items import LearnedItems
+from felrec.baselines.common.learned_items import NO_WARMUP, LearnedItems
 from felrec.baselines.common.ranking_losses import bpr
-from felrec.config import GRU4RecSettings, TrainingSettings
+from felrec.config import Settings, TrainingSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events, Rows
 from felrec.data.sessions import Sessions
@@ -17,7 +18,17 @@ from felrec.data.tables.histories import Histories, Pending
 from felrec.model.kernels.dropout import drop
 from felrec.model.kernels.inference import inference
 from felrec.model.paper.cache import Cache
-from felrec.recommender import Queries, Tensors, state_of
+from felrec.model_kind import ModelKind
+from felrec.recommender import Queries, RowTable, Tensors
+
+
+class GRU4RecSettings(Settings):
+    """GRU4Rec; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every hidden state")
+    layers: int = Field(3, ge=1, description="GRU layers")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate between the layers")
+    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with")
 
 
 class OneHotGRUCell(nn.Module):
@@ -69,7 +80,7 @@ class GRU4Rec(LearnedItems):
         return torch.cat(states, dim=1)
 
     def _advance(self, users: Rows, lists: Pending) -> tuple[Rows, Tensor]:
-        """Each user's newest item and the hidden states before it, once a list of further items is taken in."""
+        """Each user's newest item and the hidden states before it, after a list of further items."""
         newest, hidden = self.newest.recent(users)[0][:, 0], self.hidden.read(users).clone()
         lengths = lists.stops - lists.starts
         for place in range(lengths.max(initial=0)):
@@ -139,9 +150,22 @@ class GRU4Rec(LearnedItems):
 
     def state(self) -> Tensors:
         """The sessions."""
-        return {"hidden": self.hidden.snapshot(), **state_of(self.newest)}
+        return {"hidden": self.hidden.snapshot(), **super().state()}
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
         self.hidden.restore(state["hidden"])
-        self.newest.load_state({name: state[name].numpy() for name in ("ring", "count")})
+        super().load_state(state)
+
+    def _tables(self) -> dict[str, RowTable]:
+        return {"": self.newest}
+
+
+GRU4REC = ModelKind(
+    "gru4rec",
+    "GRU over one-hot items, with cached sessions",
+    GRU4RecSettings,
+    GRU4Rec,
+    NO_WARMUP | {"epochs": 50, "lr": 0.001},
+    one_log=True,
+)

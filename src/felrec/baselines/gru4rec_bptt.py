@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from felrec.baselines.common.learned_items import NO_WARMUP
 from felrec.baselines.common.next_item import NextItem
-from felrec.config import GRU4RecBPTTSettings
+from felrec.config import Settings
 from felrec.data.split import Sizes
 from felrec.model.kernels.dropout import drop
+from felrec.model_kind import ModelKind
+
+
+class GRU4RecBPTTSettings(Settings):
+    """GRU4Rec-BPTT; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every vector")
+    layers: int = Field(3, ge=1, description="GRU layers")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate before each layer")
+    history_length: int = Field(64, ge=1, description="newest items of a user that are read")
+    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with")
 
 
 class GRU4RecBPTT(NextItem):
@@ -32,3 +45,13 @@ class GRU4RecBPTT(NextItem):
         x, _ = pad_packed_sequence(packed, batch_first=True)  # (B, N, D)
         encoded: Tensor = self.output(x)
         return encoded
+
+
+GRU4REC_BPTT = ModelKind(
+    "gru4rec-bptt",
+    "GRU over learned items, trained through time",
+    GRU4RecBPTTSettings,
+    GRU4RecBPTT,
+    NO_WARMUP | {"epochs": 50, "lr": 0.001},
+    one_log=True,
+)

@@ -9,18 +9,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor
 
-from felrec.config import ItemKNNSettings
+from felrec.config import Settings
 from felrec.data.events import Events, Rows
 from felrec.data.tables.decayed_counts import DecayedCounts
 from felrec.data.tables.histories import Histories, Pending
 from felrec.data.tables.pair_counts import Pairs, spread
-from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Tensors, Weightless, load_table, state_of
+from felrec.model_kind import ModelKind
+from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Weightless
 
 _HALF_LIVES = (300.0, 3_000.0)
 _SHARES = (0.1, 1.0)
 _AT_ONCE = 500_000  # neighbours that are added up together: bounds the memory of a block
+
+
+class ItemKNNSettings(Settings):
+    """Item-kNN by co-occurrence."""
+
+    history_length: int = Field(10, ge=1, description="newest items of a user, to count together and to score from")
+    shrinkage: float = Field(10.0, ge=0, description="makes items with few events less similar to others")
+    popular_share: float | None = Field(
+        None, gt=0, description="of decayed popularity in the score; chosen on validation unless given"
+    )
+    half_life: float | None = Field(
+        None, gt=0, description="of popularity, in events; chosen on validation unless given"
+    )
 
 
 class Neighbours(NamedTuple):
@@ -115,17 +130,6 @@ class ItemKNN(Weightless):
             settings = given.model_copy(update={"half_life": half_life, "popular_share": share})
             yield settings.model_dump(), ItemKNN(settings)
 
-    def state(self) -> Tensors:
-        """Counts, histories and pairs."""
-        return {
-            name: tensor for prefix, table in self._tables().items() for name, tensor in state_of(table, prefix).items()
-        }
-
-    def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
-        for prefix, table in self._tables().items():
-            load_table(table, state, prefix)
-
     def _tables(self) -> dict[str, RowTable]:
         return {"popular.": self.popular, "events.": self.events, "recent.": self.recent, "together.": self.together}
 
@@ -136,3 +140,11 @@ def _pieces(lengths: NDArray[np.int64]) -> Iterator[slice]:
     cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(lengths)]
     for start, stop in pairwise(cuts):
         yield slice(start, stop)
+
+
+ITEM_KNN = ModelKind(
+    "item-knn",
+    "what was taken together with the user's last items",
+    ItemKNNSettings,
+    lambda settings, seed, device, sizes: ItemKNN(settings),
+)

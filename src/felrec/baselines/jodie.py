@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from felrec.baselines.common.adaptation import Adaptation
-from felrec.baselines.common.learned_items import draw_weights
+from felrec.baselines.common.learned_items import NO_WARMUP, draw_weights
 from felrec.baselines.common.trajectories import Trajectories
-from felrec.config import JODIESettings, TrainingSettings
+from felrec.config import Settings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows, Times
 from felrec.data.split import Sizes
 from felrec.data.tables.histories import Histories, Pending
-from felrec.recommender import EVERYTHING, Queries, Tensors, load_table, state_of
+from felrec.model_kind import ModelKind
+from felrec.recommender import EVERYTHING, LearnedWeights, Queries, RowTable, StateOfTables, Tensors
 
 _LOG_SECONDS = 10.0  # by which the logarithm of a time is divided: half a day becomes about one
+
+
+class JODIESettings(Settings):
+    """JODIE*; the defaults are those of the paper and the authors' code."""
+
+    width: int = Field(128, ge=1, description="size of every vector")
+    time: Literal["off", "on"] = Field("off", description="how long users and items stood still; off is the paper's")
+    online_lr: float = Field(0.01, ge=0, description="learning rate of the step for each observed block, 0 for none")
 
 
 class Moves(NamedTuple):
@@ -34,7 +44,7 @@ class Moves(NamedTuple):
     items_after: Tensor
 
 
-class JODIE(nn.Module):
+class JODIE(LearnedWeights, StateOfTables):
     """An event moves its user and its item; from where the user is, the vector of the next item is predicted.
 
     A vector of an item is [moved by events, learned]. The same for a user, whose previous item counts too. All events
@@ -106,7 +116,7 @@ class JODIE(nn.Module):
         self.reset()
 
     def loss(self, batch: TimeBatch) -> Tensor:
-        """Three mean squared errors between unit vectors; the batch is taken in."""
+        """Three mean squared errors between unit vectors; the batch is applied."""
         return self._loss(batch.events, batch.trained)
 
     def _loss(self, events: Events, trained: NDArray[np.bool_] | None = None) -> Tensor:
@@ -164,7 +174,7 @@ class JODIE(nn.Module):
         return torch.from_numpy(np.log1p(seconds) / _LOG_SECONDS).float().to(self.device)[:, None]
 
     def memory(self) -> Tensors:
-        """Nothing is drawn in training."""
+        """Empty: training draws no random numbers."""
         return {}
 
     def load_memory(self, memory: Tensors) -> None:
@@ -181,17 +191,15 @@ class JODIE(nn.Module):
 
     def state(self) -> Tensors:
         """Trajectories and previous items, and the parameters where events have changed them."""
-        state = state_of(self.previous, "previous.")
-        for name, side in (("users", self.users), ("items", self.items)):
-            state |= {f"{name}.{key}": tensor for key, tensor in side.state().items()}
-        return state | self.adaptation.state()
+        return super().state() | self.adaptation.state()
 
     def load_state(self, state: Tensors) -> None:
         """Put back what `state` returned."""
-        load_table(self.previous, state, "previous.")
-        for name, side in (("users", self.users), ("items", self.items)):
-            side.load_state(state[f"{name}.vectors"], state[f"{name}.moved"])
+        super().load_state(state)
         self.adaptation.load_state(state)
+
+    def _tables(self) -> dict[str, RowTable]:
+        return {"previous.": self.previous, "users.": self.users, "items.": self.items}
 
     def weights(self) -> Tensors:
         """What training learned."""
@@ -201,13 +209,9 @@ class JODIE(nn.Module):
         """Put back what `weights` returned."""
         self.adaptation.load_trained(weights)
 
-    def parameter_count(self) -> int:
-        """Grows with the number of users and items."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
 
 def _learned(table: nn.Embedding, rows: Rows) -> Tensor:
-    """Learned vectors (B, D); zero for nobody and for rows that the table does not have."""
+    """Learned vectors (B, D); zero for row -1 and for rows beyond the table."""
     inside = (rows >= 0) & (rows < table.num_embeddings)
     at = torch.from_numpy(np.where(inside, rows, 0).astype(np.int64)).to(table.weight.device)
     vectors: Tensor = table(at) * torch.from_numpy(inside[:, None]).to(table.weight.device)
@@ -216,3 +220,13 @@ def _learned(table: nn.Embedding, rows: Rows) -> Tensor:
 
 def _distance(vectors: Tensor, target: Tensor) -> Tensor:
     return F.mse_loss(F.normalize(vectors, dim=1), F.normalize(target.detach(), dim=1))
+
+
+JODIE_STAR = ModelKind(
+    "jodie",
+    "users and items moved by RNNs, learning on",
+    JODIESettings,
+    JODIE,
+    NO_WARMUP | {"epochs": 50, "optimizer": "adamw", "lr": 0.1},
+    one_log=True,
+)

@@ -6,21 +6,31 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from felrec.config import DecayedPopularitySettings, PopularitySettings
+from felrec.config import Settings
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.decayed_counts import HALF_LIVES, DecayedCounts
+from felrec.model_kind import ModelKind
 from felrec.recommender import (
     EVERYTHING,
     ErasureContext,
     Queries,
     Recommender,
-    Tensors,
+    RowTable,
     Weightless,
-    load_table,
-    state_of,
 )
+
+
+class PopularitySettings(Settings):
+    """Popularity has nothing to set."""
+
+
+class DecayedPopularitySettings(Settings):
+    """Decayed popularity."""
+
+    half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
 
 
 class Popularity(Weightless):
@@ -43,7 +53,7 @@ class Popularity(Weightless):
         return torch.from_numpy(self.counts.of(candidates)).expand(len(queries), -1)
 
     def observe(self, block: Events) -> None:
-        """Count."""
+        """Count the items of a block."""
         self.counts.add(block.items)
 
     def change(self, block: Events) -> RowChange:
@@ -51,24 +61,19 @@ class Popularity(Weightless):
         return self.counts.change(block.items)
 
     def apply_change(self, change: RowChange) -> None:
-        """Write them."""
+        """Write the counts."""
         self.counts.apply_change(change)
 
     def forget(self, user: int, remains: ErasureContext) -> RowChange:
-        """The counts of the items that the user had, without them."""
+        """The counts of the user's items, without the user's events."""
         return self.counts.forget(remains.items, remains.taken, remains.left)
 
     def reset(self) -> None:
         """Forget all counts."""
         self.counts = DecayedCounts(self.counts.half_life)
 
-    def state(self) -> Tensors:
-        """The counts."""
-        return state_of(self.counts)
-
-    def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
-        load_table(self.counts, state)
+    def _tables(self) -> dict[str, RowTable]:
+        return {"": self.counts}
 
 
 class DecayedPopularity(Popularity):
@@ -82,3 +87,17 @@ class DecayedPopularity(Popularity):
         for half_life in HALF_LIVES:
             settings = DecayedPopularitySettings(half_life=half_life)
             yield settings.model_dump(), DecayedPopularity(settings)
+
+
+POPULARITY = ModelKind(
+    "popularity",
+    "number of events of an item so far",
+    PopularitySettings,
+    lambda settings, seed, device, sizes: Popularity(settings),
+)
+DECAYED_POPULARITY = ModelKind(
+    "decayed-popularity",
+    "events of an item, halved every so many events of the log",
+    DecayedPopularitySettings,
+    lambda settings, seed, device, sizes: DecayedPopularity(settings),
+)

@@ -1,23 +1,35 @@
-"""Repeat: the user's own items first, then decayed popularity. Hard to beat where people come back to what they had."""
+"""Repeat: the user's own items first, then decayed popularity. Hard to beat where users return to their items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor
 
-from felrec.config import RepeatOrder, RepeatSettings
+from felrec.config import Settings
 from felrec.data.events import Events, Rows, Times
 from felrec.data.tables.decayed_counts import DecayedCounts
 from felrec.data.tables.pair_counts import Pairs, spread
-from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless, load_table, state_of
+from felrec.model_kind import ModelKind
+from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Weightless
 
 _HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone: own items decide more
 _BLEND = 100.0  # an item that makes up about one per cent of what is taken now weighs as much as having had it once
+
+RepeatOrder = Literal["recency", "frequency", "blend"]
+
+
+class RepeatSettings(Settings):
+    """The user's own items first, then decayed popularity."""
+
+    order: RepeatOrder | None = Field(None, description="chosen on validation unless given")
+    half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
+    pause: int = Field(30, ge=0, description="minutes; unless by recency, what was taken since then comes last")
 
 
 class Own(NamedTuple):
@@ -103,14 +115,8 @@ class Repeat(Weightless):
                 settings = self.settings.model_copy(update={"order": order, "half_life": float(half_life)})
                 yield settings.model_dump(), Repeat(settings)
 
-    def state(self) -> Tensors:
-        """Counts and pairs."""
-        return state_of(self.counts, "counts.") | state_of(self.pairs, "pairs.")
-
-    def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
-        load_table(self.counts, state, "counts.")
-        load_table(self.pairs, state, "pairs.")
+    def _tables(self) -> dict[str, RowTable]:
+        return {"counts.": self.counts, "pairs.": self.pairs}
 
 
 def _with_pending(stored: Own, queries: Queries, events: int) -> Own:
@@ -128,3 +134,11 @@ def _with_pending(stored: Own, queries: Queries, events: int) -> Own:
 
 def _minutes(times: Times) -> NDArray[np.int64]:
     return (times // 60).astype(np.int64)
+
+
+REPEAT = ModelKind(
+    "repeat",
+    "the user's own items first, then decayed popularity",
+    RepeatSettings,
+    lambda settings, seed, device, sizes: Repeat(settings),
+)

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 
+from felrec.baselines.common.learned_items import NO_WARMUP
 from felrec.baselines.common.next_item import NextItem
 from felrec.baselines.common.ranking_losses import catalogue_cross_entropy
-from felrec.config import SASRecSettings
 from felrec.data.split import Sizes
 from felrec.data.windows import by_length
 from felrec.model.kernels.dropout import drop
-from felrec.model.paper.attention import TransformerBlock
+from felrec.model.paper.attention import TransformerBlock, TransformerSettings
 from felrec.model.paper.encoder import sinusoids
+from felrec.model_kind import ModelKind
 
 _POSITIONS = 2048  # encoded together on a CPU: their activations stay in its caches
+
+
+class SASRecSettings(TransformerSettings):
+    """SASRec; the defaults are those of the paper and the authors' code."""
+
+    history_length: int = Field(64, ge=1, description="newest items of a user that are read")
+    loss: Literal["bpr", "cross-entropy"] = Field(
+        "bpr", description="against sampled negatives as in the paper, or against the whole catalogue"
+    )
+    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with (bpr)")
 
 
 class SASRec(NextItem):
@@ -61,3 +74,13 @@ class SASRec(NextItem):
 
     def _total(self, summed: Tensor, targets: int) -> Tensor:
         return summed if self.settings.loss == "bpr" else summed / targets
+
+
+SASREC = ModelKind(
+    "sasrec",
+    "causal self-attention over learned items",
+    SASRecSettings,
+    SASRec,
+    NO_WARMUP | {"epochs": 50, "lr": 0.001},
+    one_log=True,
+)

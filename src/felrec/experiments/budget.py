@@ -12,8 +12,8 @@ from felrec.config import TrainingSettings
 from felrec.data.split import Sizes, Split
 from felrec.evaluation.protocols import BLOCK, walk
 from felrec.evaluation.report import resolve_exclude_seen
+from felrec.model_kind import ModelKind
 from felrec.recommender import Recommender, Trainable
-from felrec.registry import ModelKind
 from felrec.runs import pick_device
 from felrec.training.optimiser import build_optimiser
 

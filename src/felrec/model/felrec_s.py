@@ -25,7 +25,8 @@ from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.pairs import Candidates, PairFeatures, collect
 from felrec.model.signals.signal_set import SignalSet
 from felrec.model.signals.vectors import VectorNetwork, Vectors
-from felrec.recommender import EVERYTHING, ErasureContext, Queries, Tensors
+from felrec.model_kind import ModelKind
+from felrec.recommender import EVERYTHING, ErasureContext, LearnedWeights, Queries, Tensors
 
 BESIDE = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
@@ -39,7 +40,7 @@ _FILE_NAMES = (  # how runs and bundled weights name what is named otherwise her
 )
 
 
-class FELRecS(nn.Module):
+class FELRecS(LearnedWeights):
     """The default model. Its parameters do not depend on the number of users and items."""
 
     represents = EVERYTHING
@@ -253,16 +254,13 @@ class FELRecS(nn.Module):
 
     def weights(self) -> Tensors:
         """All weights, by the names they have in files."""
-        return {_renamed(name): tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
+        return {_renamed(name): tensor for name, tensor in super().weights().items()}
 
     def load_weights(self, weights: Tensors) -> None:
         """Restore what `weights` returned."""
-        self.load_state_dict({name: weights[_renamed(name)] for name in self.state_dict()})
+        names = {_renamed(name): name for name in self.state_dict()}
+        super().load_weights({names[name]: tensor for name, tensor in weights.items() if name in names})
         self.version += 1
-
-    def parameter_count(self) -> int:
-        """Independent of the number of users and items."""
-        return sum(parameter.numel() for parameter in self.parameters())
 
 
 def _add(scores: Tensor, found: PairFeatures, gains: Tensor) -> None:
@@ -277,3 +275,12 @@ def _renamed(name: str) -> str:
         if name.startswith(here):
             return in_files + name.removeprefix(here)
     return name
+
+
+FELREC_S = ModelKind(
+    "felrec-s",
+    "FELRec for logs of any size: seeded cache, trends, repetition, what goes together",
+    FELRecSSettings,
+    lambda settings, seed, device, sizes: FELRecS(settings, seed, device),
+    {"epochs": 2, "batch_size": 256, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.01, "trained_share": 0.5},
+)

@@ -12,8 +12,9 @@ import torch
 from felrec.baselines.common.learned_items import LearnedItems
 from felrec.data.events import Events
 from felrec.data.split import Sizes
+from felrec.model_kind import PAPER_SIZES
 from felrec.recommender import Representing, Trainable
-from felrec.registry import MODELS, PAPER_SIZES
+from felrec.registry import MODELS
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 from killed import KillAfter, KilledError

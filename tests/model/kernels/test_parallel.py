@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from felrec.config import FELRecSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.model.kernels import sequences
 from felrec.model.kernels.parallel import in_parallel
-from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.felrec import FELRec, FELRecSettings
 
 SMALL: dict[str, Any] = {
     "width": 16,

@@ -12,9 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from felrec.model.kernels.dropout import Masks, add_dropped, drop, relu_dropped
-from felrec.model.kernels.sequences import with_empty_slot
 from felrec.model.paper.attention import TransformerBlock
-from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise, sinusoids
+from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise, sinusoids, with_empty_slot
 
 
 def encoder(**changes: object) -> Encoder:

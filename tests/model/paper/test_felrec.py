@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from felrec.config import FELRecSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
-from felrec.model.paper.felrec import FELRec
+from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.recommender import Queries
 
 SMALL: dict[str, Any] = {"width": 8, "layers": 1, "heads": 2, "feed_forward": 16, "history_length": 4, "queue_size": 20}
@@ -60,24 +59,24 @@ def test_training_writes_the_vectors_from_before_each_event_and_the_latest_wins(
     # user 0's last event saw [5]; nothing was cached then, so its slot is empty like the one before it
     slots = torch.zeros(1, 2, 8)
     expected = reference.encoder(slots, torch.ones(1, 2).bool(), 0)
-    assert torch.allclose(model.user_cache.read(np.array([0])), expected, atol=1e-6)
+    assert torch.allclose(model.users.cache.read(np.array([0])), expected, atol=1e-6)
     empty = reference.encoder(slots[:, :1], torch.ones(1, 1).bool(), 0)
-    assert torch.allclose(model.user_cache.read(np.array([1])), empty, atol=1e-6)
-    assert model.user_histories.recent(np.array([0]))[0].tolist() == [[-1, -1, 5, 6]]
+    assert torch.allclose(model.users.cache.read(np.array([1])), empty, atol=1e-6)
+    assert model.users.histories.recent(np.array([0]))[0].tolist() == [[-1, -1, 5, 6]]
 
 
 def test_observing_encodes_from_the_cache_as_it_was_and_includes_the_block() -> None:
     model = small()
     model.observe(random_events(40))
-    items_before = model.item_cache.snapshot()
+    items_before = model.items.cache.snapshot()
     model.observe(Events.of([3], [7], [99]))
-    rows, mask = model.user_histories.recent(np.array([3]))
+    rows, mask = model.users.histories.recent(np.array([3]))
     assert rows[0, -1] == 7
     padded = torch.cat([torch.zeros(1, 8), items_before])
     assert mask.all()
     with torch.no_grad():  # without dropout, though the model is in training mode
         expected = model.encoder(padded[rows + 1], torch.from_numpy(mask), 0)
-    assert torch.allclose(model.user_cache.read(np.array([3])), expected, atol=1e-6)
+    assert torch.allclose(model.users.cache.read(np.array([3])), expected, atol=1e-6)
 
 
 def test_an_item_is_represented_right_after_its_first_event() -> None:
@@ -127,7 +126,7 @@ def test_scores_from_projections_use_the_heads(variant: Literal["q", "p"]) -> No
         users = projected.objective.project_users(
             projected._encode(projected._of_users(np.arange(3, dtype=np.int32)))[0]
         )
-        items = projected.objective.project_items(projected.item_cache.read(candidates))
+        items = projected.objective.project_items(projected.items.cache.read(candidates))
     expected = F.normalize(users, dim=1) @ F.normalize(items, dim=1).T
     assert torch.allclose(projected.score(asked, candidates), expected, atol=1e-5)
 

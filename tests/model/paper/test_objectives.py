@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from felrec.model.paper.objectives import Contrast, Predict, distance, info_nce
+from felrec.model.kernels.info_nce import info_nce
+from felrec.model.paper.objectives import Contrast, Predict, distance
 
 
 def unit(*shape: int, seed: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 import torch
@@ -14,10 +14,12 @@ from felrec.data.events import Events, Rows
 from felrec.model.kernels.dropout import Masks
 from felrec.model.kernels.inference import inference
 from felrec.model.paper.encoder import initialise
-from felrec.recommender import Queries, Tensors
+from felrec.recommender import LearnedWeights, Queries, StateOfTables, Tensors
+
+NO_WARMUP = {"warmup": 0.0}  # the authors' schedule for their baselines: half a cosine from the first epoch on
 
 
-class LearnedItems(nn.Module, ABC):
+class LearnedItems(LearnedWeights, StateOfTables):
     """Users become vectors that are compared with one learned vector per item. Rows from `items` on are unknown.
 
     A subclass makes its layers and then calls `_begin`.
@@ -65,7 +67,7 @@ class LearnedItems(nn.Module, ABC):
 
     @abstractmethod
     def observe(self, block: Events) -> None:
-        """Take in a block of events in time order."""
+        """Apply a block of events in time order."""
 
     def user_vectors(self, rows: Rows) -> Tensor:
         """Vectors (B, D) of users as they are now, of unit length."""
@@ -101,20 +103,6 @@ class LearnedItems(nn.Module, ABC):
         """Put back what `memory` returned."""
         self.generator.set_state(memory["generator"])
         self.masks.size = int(memory["mask_pool"])
-
-    # Weights
-
-    def weights(self) -> Tensors:
-        """All that was learned."""
-        return {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
-
-    def load_weights(self, weights: Tensors) -> None:
-        """Put back what `weights` returned."""
-        self.load_state_dict(weights)
-
-    def parameter_count(self) -> int:
-        """Grows with the number of items."""
-        return sum(parameter.numel() for parameter in self.parameters())
 
     def _rows(self, rows: NDArray[np.integer]) -> Tensor:
         return torch.from_numpy(rows.astype(np.int64)).to(self.device)

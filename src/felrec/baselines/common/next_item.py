@@ -16,7 +16,7 @@ from felrec.config import TrainingSettings
 from felrec.data.events import Events, Rows
 from felrec.data.tables.histories import Histories
 from felrec.data.windows import WindowBatch, Windows
-from felrec.recommender import Queries, Tensors, load_table, state_of
+from felrec.recommender import Queries, RowTable
 
 
 class NextItem(LearnedItems):
@@ -105,13 +105,8 @@ class NextItem(LearnedItems):
         """Empty the histories."""
         self.histories.clear()
 
-    def state(self) -> Tensors:
-        """The histories."""
-        return state_of(self.histories)
-
-    def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
-        load_table(self.histories, state)
+    def _tables(self) -> dict[str, RowTable]:
+        return {"": self.histories}
 
 
 def oldest_first(rows: Rows, mask: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.int64]]:

@@ -1,1 +1,4 @@
-"""Code that is written for speed: chunked encoding, pools of dropout masks, work on several cores."""
+"""Code that is written for speed; what it computes is plain in `felrec.model.paper.reference`.
+
+A kernel says what it computes by its name, and how it saves time in its docstring.
+"""

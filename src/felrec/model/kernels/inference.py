@@ -1,4 +1,4 @@
-"""Asking a network: no gradients and no dropout, whatever mode training is in."""
+"""Using a network without training it: no gradients and no dropout, whatever mode it is in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 @contextmanager
 def inference(module: nn.Module) -> Iterator[None]:
-    """Within, the module does not learn; afterwards it is in the mode that it was in.
+    """Evaluation mode without gradients; afterwards the module is in the mode that it was in.
 
     >>> dropout = nn.Dropout(0.9)
     >>> with inference(dropout):

@@ -1,8 +1,8 @@
 """Pieces of work on several cores, each done by one thread from beginning to end.
 
-Torch shares out every single operation, and the threads meet after each: with matrices of 128 columns that costs a
-fifth of the time. A whole piece a thread needs no meeting. And as a piece is always computed by one thread, its result
-does not depend on the number of cores.
+Torch divides every operation among its threads, which then wait for one another; with matrices of 128 columns that
+costs a fifth of the time. A thread that computes a whole piece waits for none. And as one thread computes a piece, its
+result does not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
     gradients, autocast = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
     short = torch.get_autocast_dtype("cpu")
 
-    def alike(piece: T) -> R:  # what a thread may do is its own matter: pass on what the caller was doing
+    def alike(piece: T) -> R:  # these modes belong to a thread: pass on those of the caller
         with torch.set_grad_enabled(gradients), torch.autocast("cpu", enabled=autocast, dtype=short):
             return work(piece)
 
     return _workers(threads).map(alike, pieces)
 
 
-def differentiable(work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor]) -> Tensor:
+def differentiable_in_parallel(
+    work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor]
+) -> Tensor:
     """The results (b, …) of all pieces, one after the other; both passes run in parallel.
 
     `parameters` are all that gradients are wanted of. Their gradients are added in the order of the pieces, so that
@@ -71,6 +73,6 @@ class _Pieces(torch.autograd.Function):
 @cache
 def _workers(threads: int) -> ThreadPoolExecutor:
     workers = ThreadPoolExecutor(threads, "felrec", initializer=torch.set_num_threads, initargs=(1,))
-    everybody = Barrier(threads)  # no thread may begin, and change settings of torch, while others compute
-    list(workers.map(lambda _: everybody.wait(), range(threads)))
+    started = Barrier(threads)  # no thread may start, and change settings of torch, while others compute
+    list(workers.map(lambda _: started.wait(), range(threads)))
     return workers

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from felrec.data.events import Rows
 from felrec.model.kernels.dropout import Masks
-from felrec.model.kernels.parallel import differentiable, in_parallel
+from felrec.model.kernels.parallel import differentiable_in_parallel, in_parallel
 from felrec.model.paper.cache import Cache
+from felrec.model.paper.encoder import with_empty_slot
 
 _TOKENS = 2048  # positions of a chunk on a CPU: their activations stay in its caches
 
@@ -21,7 +22,7 @@ class Sequences:
     """Histories (B, N) of users or items, to be read from the cache of the other side."""
 
     def __init__(self, cache: Cache, rows: Rows, mask: NDArray[np.bool_], kind: int) -> None:
-        self.cache, self.rows, self.kind = cache, rows, kind
+        self.cache, self.rows, self.mask, self.kind = cache, rows, mask, kind
         self.visible = with_empty_slot(mask)
         self.lengths = self.visible.sum(axis=1)
         self.order = np.argsort(self.lengths, kind="stable")
@@ -53,25 +54,24 @@ class Sequences:
         shown = torch.from_numpy(self.visible[chunk, -longest:]).to(self.cache.device)
         return self.cache.read(self.rows[chunk, -longest:]), shown
 
+    def __getitem__(self, some: NDArray[np.int64]) -> Sequences:
+        return Sequences(self.cache, self.rows[some], self.mask[some], self.kind)
+
     @property
     def places(self) -> Tensor:
         """Where each sequence stands once the chunks are put one after the other."""
         return torch.from_numpy(np.argsort(self.order))
 
 
-def with_empty_slot(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """A history shorter than N is preceded by one empty position that counts, so that no history is empty.
+def encode(
+    encoder: nn.Module, sides: tuple[Sequences, ...], dropout: Masks | None = None, widest: int = 0
+) -> tuple[Tensor, ...]:
+    """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, one chunk per core at a time.
 
-    >>> with_empty_slot(np.array([[False, False, True], [False, False, False], [True, True, True]])).tolist()
-    [[False, True, True], [False, False, True], [True, True, True]]
+    Dropout needs masks for at most `widest` values a position.
     """
-    visible = np.ones_like(mask)
-    visible[:, :-1] = mask[:, 1:] | mask[:, :-1]
-    return visible
-
-
-def encode(encoder: nn.Module, sides: tuple[Sequences, ...], dropout: Masks | None = None) -> tuple[Tensor, ...]:
-    """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, a chunk a core."""
+    if dropout is not None:
+        dropout.reserve(max(side.largest_chunk for side in sides) * widest)
     chunks = [(side, chunk, dropout and dropout.fork()) for side in sides for chunk in side.chunks]
 
     def work(piece: tuple[Sequences, NDArray[np.int64], Masks | None]) -> Tensor:
@@ -83,7 +83,7 @@ def encode(encoder: nn.Module, sides: tuple[Sequences, ...], dropout: Masks | No
     if cache.device.type != "cpu":
         encoded = torch.cat([work(chunk) for chunk in chunks])
     elif torch.is_grad_enabled():
-        encoded = differentiable(work, chunks, list(encoder.parameters()))
+        encoded = differentiable_in_parallel(work, chunks, list(encoder.parameters()))
     else:
         encoded = torch.cat([torch.zeros(0, cache.width), *in_parallel(work, chunks)])
     parts = torch.split(encoded, [len(side) for side in sides])

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Self
+
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from felrec.config import Settings
 from felrec.model.kernels.dropout import Masks, add_dropped, relu_dropped
+
+
+class TransformerSettings(Settings):
+    """Sizes of the blocks; the defaults are the paper's."""
+
+    width: int = Field(128, ge=2, description="size d of every vector")
+    layers: int = Field(3, ge=1, description="Transformer blocks of the encoder")
+    heads: int = Field(4, ge=1, description="attention heads")
+    feed_forward: int = Field(256, ge=1, description="inner size of the feed-forward layers")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate of the encoder")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.width % self.heads or self.width % 2:
+            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
+        return self
 
 
 class SelfAttention(nn.Module):

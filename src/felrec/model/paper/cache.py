@@ -7,13 +7,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_MANY = 4  # vectors that are worth a matrix product with a whole catalogue
+from felrec.data.tables.growing import room_for
+from felrec.model.kernels.catalogue import consecutive
 
 
 class Cache:
-    """A growing table of vectors; an absent entry is the zero vector.
+    """A growing table of vectors; a missing entry is the zero vector.
 
-    Row -1 is nobody: it always reads as zero, so padded histories need no special case.
+    Row -1 always reads as zero, so padded histories need no special case.
 
     >>> cache = Cache(2)
     >>> cache.write(np.array([3, 3]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
@@ -22,33 +23,30 @@ class Cache:
     """
 
     def __init__(self, width: int, device: torch.device | str = "cpu") -> None:
-        self.width = width
-        self._table = torch.zeros(1, width, device=device)  # table row r + 1 is cache row r
-        self._lengths = torch.zeros(1, device=device)  # of the vectors; a cosine with everything needs them all
+        self.width, self.device = width, torch.device(device)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._table = torch.zeros(1, self.width, device=self.device)  # table row r + 1 is cache row r
+        self._lengths = torch.zeros(1, device=self.device)  # of the vectors; a cosine with everything needs them all
         self._rows = 0
 
     def __len__(self) -> int:
         """Number of rows in use: the highest row written plus one."""
         return self._rows
 
-    @property
-    def device(self) -> torch.device:
-        """Where the vectors live."""
-        return self._table.device
-
     def read(self, rows: NDArray[np.integer]) -> Tensor:
-        """Vectors (…, D) of `rows` (…); a contiguous run is a view, which makes whole catalogues free."""
-        if rows.ndim == 1 and _is_run(rows) and rows[-1] < self._rows:
-            return self._table[int(rows[0]) + 1 : int(rows[-1]) + 2]
-        index = np.where(rows < self._rows, rows, -1) + 1
-        return self._table[torch.from_numpy(index).to(self.device)]
+        """Vectors (…, D) of `rows` (…); a view if the rows follow one another."""
+        return self._table[self._places(rows)]
 
     def lengths(self, rows: NDArray[np.integer]) -> Tensor:
         """Lengths (B,) of the vectors of `rows` (B,); 0 for those never written."""
-        if _is_run(rows) and rows[-1] < self._rows:
-            return self._lengths[int(rows[0]) + 1 : int(rows[-1]) + 2]
-        index = np.where(rows < self._rows, rows, -1) + 1
-        return self._lengths[torch.from_numpy(index).to(self.device)]
+        return self._lengths[self._places(rows)]
+
+    def unit_vectors(self, rows: NDArray[np.integer]) -> Tensor:
+        """Vectors (B, D) of `rows` (B,) divided by their lengths; zero stays zero."""
+        return self.read(rows) / self.lengths(rows).clamp(min=1e-12)[:, None]
 
     def write(self, rows: NDArray[np.integer], vectors: Tensor) -> None:
         """Overwrite rows (B,) with vectors (B, D). Of duplicate rows the last one, the latest event, wins."""
@@ -70,19 +68,13 @@ class Cache:
         return torch.zeros(len(rows), self.width, device=self.device)
 
     def grow(self, rows: int) -> None:
-        """Make room for rows below `rows`, by doubling so that growth stays cheap."""
+        """Have at least so many rows."""
         if rows + 1 > len(self._table):
-            table = torch.zeros(max(rows + 1, 2 * len(self._table)), self.width, device=self.device)
+            table = torch.zeros(room_for(rows + 1, len(self._table)), self.width, device=self.device)
             lengths = torch.zeros(len(table), device=self.device)
             table[: len(self._table)], lengths[: len(self._table)] = self._table, self._lengths
             self._table, self._lengths = table, lengths
         self._rows = max(self._rows, rows)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._table = torch.zeros(1, self.width, device=self.device)
-        self._lengths = torch.zeros(1, device=self.device)
-        self._rows = 0
 
     def snapshot(self) -> Tensor:
         """A copy (rows, D) on the CPU."""
@@ -95,24 +87,18 @@ class Cache:
         self._lengths = self._table.norm(dim=1)
         self._rows = len(snapshot)
 
-    def to(self, device: torch.device | str) -> Cache:
-        """Move the vectors to a device."""
-        self._table, self._lengths = self._table.to(device), self._lengths.to(device)
-        return self
+    def _places(self, rows: NDArray[np.integer]) -> slice | Tensor:
+        """Where rows stand in the table; rows that do not exist stand at its first row, which is zero."""
+        run = consecutive(rows)
+        if run is not None and run.stop <= self._rows:
+            return slice(run.start + 1, run.stop + 1)
+        return torch.from_numpy(np.where(rows < self._rows, rows, -1) + 1).to(self.device)
 
 
 def as_array(vectors: Tensor) -> NDArray[np.float32]:
     """Vectors (B, D) as a change carries them, on the CPU."""
     array: NDArray[np.float32] = vectors.detach().float().cpu().numpy()
     return array
-
-
-def products(queries: Tensor, vectors: Tensor) -> Tensor:
-    """Products (B, C) of vectors (B, D) and (C, D). For a few queries, as in a service, numpy is far faster."""
-    if len(queries) < _MANY and queries.device.type == "cpu" and not torch.is_grad_enabled():
-        every = vectors.numpy()
-        return torch.from_numpy(np.stack([np.einsum("cd,d->c", every, query) for query in queries.numpy()]))
-    return queries @ vectors.T
 
 
 def last_occurrence(rows: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -123,10 +109,3 @@ def last_occurrence(rows: NDArray[np.integer]) -> NDArray[np.int64]:
     """
     _, from_the_end = np.unique(rows[::-1], return_index=True)
     return np.sort(len(rows) - 1 - from_the_end)
-
-
-def _is_run(rows: NDArray[np.integer]) -> bool:
-    """Whether rows are consecutive, and there are any but nobody."""
-    if not len(rows) or rows[0] < 0 or int(rows[-1]) - int(rows[0]) + 1 != len(rows):
-        return False
-    return bool((rows[1:] - rows[:-1] == 1).all())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from felrec.model.kernels.dropout import Masks, drop
@@ -51,6 +53,19 @@ class Encoder(nn.Module):
         pooled = torch.einsum("bnd,bn->bd", x, weight)
         encoded: Tensor = self.output(pooled)
         return encoded
+
+
+def with_empty_slot(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The mask (B, N) of histories, each shorter than N preceded by one empty position that counts.
+
+    So even an empty history has something to encode.
+
+    >>> with_empty_slot(np.array([[False, False, True], [False, False, False], [True, True, True]])).tolist()
+    [[False, True, True], [False, False, True], [True, True, True]]
+    """
+    visible = np.ones_like(mask)
+    visible[:, :-1] = mask[:, 1:] | mask[:, :-1]
+    return visible
 
 
 def sinusoids(length: int, width: int) -> Tensor:

@@ -1,38 +1,18 @@
 """The two objectives: contrast with a queue (FELRec-Q) and predict the counterpart (FELRec-P).
 
-Each takes the encoded users and items (B, D) of a batch, row i of both being one interaction, and
-returns the loss. Projections live here because nothing else needs them once training is done.
+Each computes a loss that makes the vectors of a user and an item similar when they interact. It takes the encoded users
+and items (B, D) of a batch, row i of both being one interaction. The heads live here because only training needs them.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from felrec.model.kernels.info_nce import info_nce
 from felrec.model.paper.heads import Normalisation, mlp
 from felrec.model.paper.queue import Queue
-
-_SCORES = 1 << 19  # compared at a time: 2 MB
-
-
-class Objective(Protocol):
-    """Makes the vectors of a user and an item similar when they interact."""
-
-    def __call__(self, users: Tensor, items: Tensor) -> Tensor:
-        """The loss of encoded users (B, D) and items (B, D)."""
-        ...
-
-    def project_users(self, users: Tensor) -> Tensor:
-        """The vectors (B, P) to match with projected items, if scores are to come from projections."""
-        ...
-
-    def project_items(self, items: Tensor) -> Tensor:
-        """The vectors (B, P) to match with projected users."""
-        ...
 
 
 class Contrast(nn.Module):
@@ -106,49 +86,6 @@ class Predict(nn.Module):
         """(B, D) -> (B, D/2)."""
         projected: Tensor = self.item_projection(items)
         return projected
-
-
-def info_nce(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    """Mean of -log softmax of each query (B, D) with its key (B, D) among negatives (K, D).
-
-    Only the queries get a gradient. It is made together with the loss, some queries at a time: the scores (B, K) are
-    read while they are in the processor's cache and never kept.
-    """
-    loss: Tensor = _InfoNCE.apply(queries, keys, negatives, temperature)  # type: ignore[no-untyped-call]
-    return loss
-
-
-class _InfoNCE(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-        queries = queries.to(negatives.dtype)  # under autocast they may be shorter
-        gradient = torch.empty_like(queries)
-        scaled = queries / temperature
-        positive = (scaled * keys).sum(dim=1)  # (B,)
-        losses = torch.empty_like(positive)
-        for part in _parts(len(queries), len(negatives)):
-            weights = (scaled[part] @ negatives.T).to(queries.dtype)  # (b, K)
-            highest = torch.maximum(weights.amax(dim=1), positive[part])
-            weights.sub_(highest[:, None]).exp_()
-            own = torch.exp(positive[part] - highest)
-            total = weights.sum(dim=1).add_(own)
-            losses[part] = total.log() + highest - positive[part]
-            mixed = weights @ negatives + (own - total)[:, None] * keys[part]
-            gradient[part] = mixed / (total * temperature)[:, None]
-        ctx.save_for_backward(gradient)
-        return losses.mean()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        (gradient,) = ctx.saved_tensors
-        return gradient * (gradients[0] / len(gradient)), None, None, None
-
-
-def _parts(queries: int, negatives: int) -> Iterator[slice]:
-    """Runs of queries whose scores fit into a processor's cache."""
-    step = max(1, _SCORES // negatives)
-    for start in range(0, queries, step):
-        yield slice(start, start + step)
 
 
 def distance(predicted: Tensor, target: Tensor) -> Tensor:

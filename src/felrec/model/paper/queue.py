@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 
-class Queue:
-    """A ring of unit vectors. It starts random, and any batch size fits any queue size.
+class Queue(nn.Module):
+    """A ring of unit vectors, the newest K projections. It starts random; any batch size fits any queue size.
 
     >>> queue = Queue(3, 2, torch.Generator().manual_seed(0))
     >>> queue.push(torch.tensor([[1.0, 0.0]] * 2)); queue.push(torch.tensor([[0.0, 1.0]] * 2))
@@ -16,8 +16,12 @@ class Queue:
     [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
     """
 
+    keys: Tensor  # (K, D)
+
     def __init__(self, size: int, width: int, generator: torch.Generator) -> None:
-        self.keys = F.normalize(torch.randn(size, width, generator=generator), dim=1)  # (K, D)
+        super().__init__()
+        keys = F.normalize(torch.randn(size, width, generator=generator), dim=1)
+        self.register_buffer("keys", keys, persistent=False)  # only training needs it: not among the weights
         self.next = 0
 
     @torch.no_grad()
@@ -29,8 +33,3 @@ class Queue:
         at = torch.arange(start, start + len(newest), device=self.keys.device) % size
         self.keys = self.keys.index_copy(0, at, newest.to(self.keys.dtype))  # a new tensor: autograd holds the old
         self.next = (self.next + len(projections)) % size
-
-    def to(self, device: torch.device | str) -> Queue:
-        """Move the keys to a device."""
-        self.keys = self.keys.to(device)
-        return self

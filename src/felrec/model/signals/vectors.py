@@ -9,8 +9,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.histories import Histories, Pending
+from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.sequences import Sequences, encode
-from felrec.model.paper.cache import as_array, products
+from felrec.model.paper.cache import as_array
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.signals.pooled_encoder import PooledEncoder
 from felrec.model.signals.recent import Block, RecentEvents
@@ -53,7 +54,7 @@ class Vectors:
         items = self.items.read(candidates)
         if learning:  # the cache is written before gradients are taken
             return users @ items.clone().T * self.network.trust(log_events)
-        return products(users, items) * self.network.trust(log_events)
+        return dot_products(users, items) * self.network.trust(log_events)
 
     def user_loss(self, events: Events, chosen: Ints, recent_users: Rows) -> Tensor:
         """Auxiliary loss: classify the user of each chosen event among recent users, by the item as it was before."""

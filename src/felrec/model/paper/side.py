@@ -1,0 +1,48 @@
+"""One side of the interactions, users or items: the cached vector of each and the counterparts that each met last."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from felrec.data.events import RowChange, Rows, prefixed, without_prefix
+from felrec.data.tables.histories import Histories, Pending
+from felrec.model.kernels.sequences import Sequences
+from felrec.model.paper.cache import Cache, as_array
+from felrec.recommender import Tensors, load_table, state_of
+
+
+class Side:
+    """The state of all users or of all items; its tables are named by `prefix`, as in `user_cache`."""
+
+    def __init__(self, prefix: str, kind: int, width: int, history_length: int, device: torch.device) -> None:
+        self.prefix, self.kind = prefix, kind
+        self.cache = Cache(width, device)
+        self.histories = Histories(history_length)
+
+    def sequences(self, counterparts: Cache, rows: Rows, pending: Pending | None = None) -> Sequences:
+        """The histories of `rows` (B,) and what is pending after them, to be read from the cache of the other side."""
+        return Sequences(counterparts, *self.histories.recent(rows, pending), self.kind)
+
+    def change(self, rows: Rows, vectors: Tensor, histories: RowChange) -> RowChange:
+        """New vectors and histories of distinct rows, as a change of the tables."""
+        return {f"{self.prefix}cache": (rows, as_array(vectors)), **prefixed(self.prefix, histories)}
+
+    def apply_change(self, change: RowChange) -> None:
+        """Write what `change` returned."""
+        self.cache.apply_change(*change[f"{self.prefix}cache"])
+        self.histories.apply_change(without_prefix(self.prefix, change))
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self.cache.clear()
+        self.histories.clear()
+
+    def state(self) -> Tensors:
+        """A copy of vectors and histories."""
+        return {f"{self.prefix}cache": self.cache.snapshot(), **state_of(self.histories, self.prefix)}
+
+    def load_state(self, state: Tensors) -> None:
+        """Put back what `state` returned."""
+        self.cache.restore(state[f"{self.prefix}cache"])
+        load_table(self.histories, state, self.prefix)
