@@ -13,7 +13,7 @@ from felrec.baselines import item_knn as module
 from felrec.baselines.item_knn import ItemKNN
 from felrec.config import ItemKNNSettings
 from felrec.data.events import Events
-from felrec.data.tables.histories import Pending
+from felrec.data.pending import Pending
 from felrec.recommender import Queries
 
 GENERATOR = np.random.default_rng(0)

@@ -11,8 +11,8 @@ import torch
 from felrec.config import FELRecSSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
+from felrec.data.pending import Pending
 from felrec.data.synthetic import synthetic_log
-from felrec.data.tables.histories import Pending
 from felrec.evaluation.protocols import replay
 from felrec.model.evidence import NEXT_WINDOW, Catalogue, gather
 from felrec.model.felrec_s import FELRecS

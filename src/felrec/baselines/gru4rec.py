@@ -11,9 +11,10 @@ from felrec.baselines.common.ranking_losses import bpr
 from felrec.config import GRU4RecSettings, TrainingSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events, Rows
+from felrec.data.pending import Pending
 from felrec.data.sessions import Sessions
 from felrec.data.split import Sizes
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.tables.histories import Histories
 from felrec.model.kernels.dropout import drop
 from felrec.model.kernels.inference import inference
 from felrec.model.paper.cache import Cache

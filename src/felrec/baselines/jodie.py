@@ -16,8 +16,9 @@ from felrec.baselines.common.trajectories import Trajectories
 from felrec.config import JODIESettings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows, Times
+from felrec.data.pending import Pending
 from felrec.data.split import Sizes
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.tables.histories import Histories
 from felrec.recommender import EVERYTHING, Queries, Tensors, load_table, state_of
 
 _LOG_SECONDS = 10.0  # by which the logarithm of a time is divided: half a day becomes about one

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from felrec.config import RepeatOrder, RepeatSettings
 from felrec.data.events import Events, Rows, Times
+from felrec.data.pending import spread
 from felrec.data.tables.decayed_counts import DecayedCounts
-from felrec.data.tables.pair_counts import Pairs, spread
+from felrec.data.tables.pair_counts import PairCounts
 from felrec.recommender import EVERYTHING, Queries, Recommender, Tensors, Weightless, load_table, state_of
 
 _HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone: own items decide more
@@ -52,15 +53,12 @@ class Repeat(Weightless):
     def reset(self) -> None:
         """Forget all events."""
         self.counts = DecayedCounts(self.half_life)
-        self.pairs = Pairs(count=np.int32, last=np.int64, minute=np.int32)  # of users and the items they took
+        self.pairs = PairCounts(last=np.int64, minute=np.int32)  # of users and the items they took
 
     def observe(self, block: Events) -> None:
         """Count, and remember who took what when."""
-        rows = self.pairs.add(block.users, block.items)
-        np.add.at(self.pairs["count"], rows, 1)
-        # In time order, so that of several events of a pair the newest is written last.
-        self.pairs["last"][rows] = self.counts.events + np.arange(len(block))
-        self.pairs["minute"][rows] = _minutes(block.times)
+        nth = self.counts.events + np.arange(len(block))
+        self.pairs.add(block.users, block.items, last=nth, minute=_minutes(block.times))
         self.counts.add(block.items)
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:

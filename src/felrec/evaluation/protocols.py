@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.events import Events, Rows
-from felrec.data.tables.histories import grouped
+from felrec.data.pending import grouped
 from felrec.errors import TrainingError
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
 from felrec.evaluation.seen import SeenItems

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from felrec.config import FELRecSSettings
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.pending import Pending
+from felrec.data.tables.histories import Histories
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.domain import Domain
 from felrec.model.horizons import Floats, Horizons

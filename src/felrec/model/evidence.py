@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, RowChange, Rows, Times
+from felrec.data.pending import spread
 from felrec.data.tables.histories import Histories
-from felrec.data.tables.pair_counts import spread
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.counts import NEAR_WINDOW, Counts
 from felrec.model.horizons import Floats

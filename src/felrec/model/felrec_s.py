@@ -16,7 +16,8 @@ from torch.nn import functional as F  # noqa: N812
 from felrec.config import FELRecSSettings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.pending import Pending
+from felrec.data.tables.histories import Histories
 from felrec.model.counts import Counts
 from felrec.model.domain import FEATURES as LOG_FEATURES
 from felrec.model.evidence import FEATURES as PAIR_FEATURES

@@ -68,7 +68,8 @@ class GrowingArray:
         """Copies of rows (B,); those beyond the end, and row -1, are `fill`."""
         known = (rows >= 0) & (rows < self._length)
         if known.all():
-            return self._room[rows]
+            values: NDArray[Any] = self._room[rows]
+            return values
         values = self.blank(len(rows))
         values[known] = self._room[rows[known]]
         return values

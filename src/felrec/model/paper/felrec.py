@@ -12,7 +12,8 @@ from torch.nn import functional as F  # noqa: N812
 from felrec.config import FELRecSettings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows, prefixed, without_prefix
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.pending import Pending
+from felrec.data.tables.histories import Histories
 from felrec.model.kernels.dropout import Masks
 from felrec.model.kernels.inference import inference
 from felrec.model.kernels.sequences import Sequences, encode
