@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from felrec.comparison.progress import TrainingWatch
+from felrec.files import write_atomically
 
 COST = "cost.json"
 _SAVED_EVERY = 5.0  # seconds; what a killed process does not get to write is lost
@@ -48,7 +49,7 @@ class Stopwatch:
 
     def save(self) -> None:
         """Write what was counted so far."""
-        write_whole(self.run / COST, json.dumps(self.cost) + "\n")
+        write_atomically(self.run / COST, json.dumps(self.cost) + "\n")
         self._saved = time.monotonic()
 
 
@@ -70,10 +71,3 @@ def read_cost(run: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     return cost
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text)
-    temporary.replace(path)

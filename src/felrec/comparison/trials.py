@@ -12,12 +12,13 @@ import polars as pl
 
 from felrec import runs
 from felrec.comparison.progress import ProgressReporter
-from felrec.comparison.stopwatch import timed, write_whole
+from felrec.comparison.stopwatch import timed
 from felrec.config import TrainingSettings, check
 from felrec.data.split import Split
 from felrec.evaluation.metrics import METRICS
 from felrec.evaluation.protocols import EventResults, Protocol
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report
+from felrec.files import write_atomically
 from felrec.fitted import FittedModel
 
 
@@ -105,7 +106,7 @@ def _evaluated(
     report.write_events(events_file)
     # The report comes last and whole: its presence says that both files are complete.
     told = {**report.to_json(), "represents": sorted(report.represents), "cpu_seconds": spent}
-    write_whole(report_file, json.dumps(told, indent=2) + "\n")
+    write_atomically(report_file, json.dumps(told, indent=2) + "\n")
     return Tested(report, spent)
 
 

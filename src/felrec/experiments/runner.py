@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from felrec.comparison import ProgressReporter, Silent, settings_by_model
-from felrec.comparison.stopwatch import read_cost, write_whole
+from felrec.comparison.stopwatch import read_cost
 from felrec.comparison.trials import Trial, evaluate_trial, train_trial
 from felrec.errors import TrainingError
 from felrec.evaluation.protocols import replay
@@ -17,6 +17,7 @@ from felrec.evaluation.report import Report
 from felrec.experiments.budget import FEW_VALIDATIONS, Plan, is_trained, measure, newest, plan
 from felrec.experiments.scale import Data, Scale
 from felrec.experiments.search import SHARE, best_rate, search_rate
+from felrec.files import write_atomically
 from felrec.fitted import FittedModel
 from felrec.registry import MODELS, model_kind
 from felrec.training.checkpoint import RunDirectory
@@ -139,7 +140,7 @@ class ExperimentRunner:
             planned, tried = self._plans(trial, on)
             told = {"plan": planned.to_json(), "trial": tried.to_json()}
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(file, json.dumps(told, indent=2) + "\n")
+            write_atomically(file, json.dumps(told, indent=2) + "\n")
         if not self.search_lr:
             return Plan.from_json(told["plan"]), None
         tried = Plan.from_json(told["trial"])

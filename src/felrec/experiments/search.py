@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from felrec.comparison.progress import ProgressReporter
-from felrec.comparison.stopwatch import read_cost, write_whole
+from felrec.comparison.stopwatch import read_cost
 from felrec.comparison.trials import Trial, train_trial
 from felrec.data.split import Split
 from felrec.errors import TrainingError
+from felrec.files import remove_folder, write_atomically
 from felrec.training.checkpoint import RunDirectory
 
 RATES = (0.1, 0.01, 0.001, 0.0001)  # those of the paper, and one below: SGD wants less on small logs
@@ -33,7 +33,7 @@ def search_rate(
         if f"{rate:g}" not in tried:
             tried[f"{rate:g}"] = _try(trial, rate, split, folder / f"search-{rate:g}", watch, device)
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(file, json.dumps(tried, indent=2) + "\n")
+            write_atomically(file, json.dumps(tried, indent=2) + "\n")
     return tried
 
 
@@ -67,13 +67,5 @@ def _try(trial: Trial, rate: float, split: Split, folder: Path, watch: ProgressR
     except TrainingError as error:
         result = {"diverged": str(error)}
     cost = read_cost(folder)
-    _remove(folder)
+    remove_folder(folder)
     return {**result, "cpu_seconds": cost["train_seconds"] + cost["validation_seconds"]}
-
-
-def _remove(folder: Path) -> None:
-    """First under another name: half of a run, which a kill would leave, could not be resumed."""
-    aside = folder.with_name(f".{folder.name}")
-    shutil.rmtree(aside, ignore_errors=True)
-    folder.rename(aside)
-    shutil.rmtree(aside)
