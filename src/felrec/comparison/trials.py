@@ -16,8 +16,8 @@ from felrec.comparison.stopwatch import timed
 from felrec.config import TrainingSettings, check
 from felrec.data.split import Split
 from felrec.evaluation.metrics import METRICS
-from felrec.evaluation.protocols import EventResults, Protocol
-from felrec.evaluation.report import CacheStart, ExcludeSeen, Report
+from felrec.evaluation.protocols import BLOCK, EventResults, Protocol
+from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, events_to_walk
 from felrec.files import write_atomically
 from felrec.fitted import FittedModel
 
@@ -89,15 +89,14 @@ def _evaluated(
     folder = report_file.parent
     if trial.scoring:
         model = runs.load(folder, device=device, settings=trial.scoring)
-    start, stop = split.bounds("test")
-    replayed = trial.cache == "reset" or (trial.cache is None and split.fingerprint != model.fingerprint)
+    cache = runs.cache_start(model, split, trial.cache)
     began = time.process_time()
-    with watch.evaluating(trial.name, stop - (0 if replayed else start)) as progress:
+    with watch.evaluating(trial.name, events_to_walk(split, cache)) as progress:
         report = runs.evaluate(
             model,
             split,
             protocol=trial.protocol,
-            cache=trial.cache,
+            cache=cache,
             exclude_seen=trial.exclude_seen or _trained_with(folder).exclude_seen,
             progress=progress,
         )
@@ -122,6 +121,7 @@ def _stored(trial: Trial, split: Split, report_file: Path, events_file: Path) ->
     report = Report(
         model=trial.name,
         **{key: told[key] for key in ("protocol", "cache", "exclude_seen", "seed", "parameters", "seconds")},
+        block=told.get("block", BLOCK[trial.protocol]),
         represents=frozenset(told["represents"]),
         partition=split.partition(start, stop),
         results=EventResults(

@@ -14,7 +14,7 @@ from felrec.evaluation.protocols import BLOCK, walk
 from felrec.evaluation.report import resolve_exclude_seen
 from felrec.recommender import Recommender, Trainable
 from felrec.registry import ModelKind
-from felrec.runs import pick_device
+from felrec.training.device import pick_device
 from felrec.training.optimiser import build_optimiser
 
 SMALLEST_SHARE = 0.25  # of gradient events: below, most of the time goes into events that nothing is learned from

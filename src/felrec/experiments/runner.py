@@ -20,6 +20,7 @@ from felrec.experiments.search import SHARE, best_rate, search_rate
 from felrec.files import write_atomically
 from felrec.fitted import FittedModel
 from felrec.registry import MODELS, model_kind
+from felrec.runs import cache_start
 from felrec.training.checkpoint import RunDirectory
 
 ORDER = (
@@ -80,8 +81,7 @@ class ExperimentRunner:
         planned, search = self._prepare(trial, on, folder)
         model = self._train(trial, on, folder, planned, search)
         test = tested or on
-        if model.fingerprint != test.split.fingerprint and trial.cache is None:
-            trial = replace(trial, cache="reset")
+        trial = replace(trial, cache=cache_start(model, test.split, trial.cache))
         log = "" if model.fingerprint == test.split.fingerprint else test.key
         found = evaluate_trial(trial, model, test.split, folder, self.watch, device=self.device, log=log)
         manifest = RunDirectory.open(folder).manifest
@@ -94,7 +94,7 @@ class ExperimentRunner:
         """A trained model in the state in which its test begins."""
         folder = self.folder(trial, on)
         model = self._train(trial, on, folder, *self._prepare(trial, on, folder))
-        if model.fingerprint != on.split.fingerprint:
+        if cache_start(model, on.split) == "reset":
             model.recommender.reset()
             replay(model.recommender, on.split.log[: on.split.validation_end])
         return model

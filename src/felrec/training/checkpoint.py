@@ -36,6 +36,8 @@ _CHECKPOINT = re.compile(r"(best-\d{4}|resume-\d{4}-\d{7})(-again)*")
 class RunDirectory:
     """Reads and writes the checkpoints of one run."""
 
+    resumable = True
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest: dict[str, Any] = {}
@@ -98,6 +100,7 @@ class RunDirectory:
             ) from None
         with closing(lock):
             self.manifest = self.open(self.path).manifest  # it may have gone on since it was read
+            self._tidy()
             yield
 
     def update(self, changes: dict[str, Any]) -> None:
@@ -124,7 +127,7 @@ class RunDirectory:
         if before and before["folder"] != name:
             shutil.rmtree(self.path / before["folder"], ignore_errors=True)
 
-    def tidy(self) -> None:
+    def _tidy(self) -> None:
         """Remove what a killed process left half done or no longer named."""
         for unfinished in self.path.glob(".*.new"):
             if unfinished.is_dir():
