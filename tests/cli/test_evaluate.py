@@ -50,14 +50,9 @@ def test_table_shows_what_the_json_says(invoke: Callable[..., Result], run: Path
     assert shown[-1] == f"{total['mrr']:.3f}"
 
 
-def test_other_blocks_are_said_and_refused_for_the_published_protocol(
-    invoke: Callable[..., Result], run: Path, log: Path
-) -> None:
+def test_other_blocks_are_said(invoke: Callable[..., Result], run: Path, log: Path) -> None:
     header = invoke("evaluate", run, log, "--block", 1).stdout.splitlines()[0]
     assert header.startswith("felrec-q: protocol online in blocks of 1, cache kept")
-    refused = invoke("evaluate", run, log, "--protocol", "paper", "--block", 1)
-    assert refused.exit_code == 2
-    assert "protocol paper always takes 1024 events; leave out --block" in refused.stderr
 
 
 def test_piped_output_has_no_boxes_and_no_wraps(felrec, run: Path, log: Path) -> None:  # type: ignore[no-untyped-def]

@@ -94,7 +94,7 @@ def reproduce(
         settings_of(config, pairs, seed=seed),
         search_lr=search_lr,
         device=device,
-        watch=TerminalWatcher(),
+        reporter=TerminalWatcher(),
     )
     for model in runner.chosen():
         runner.trial(model)  # a misspelt setting must not wait for a large log to be read

@@ -44,10 +44,10 @@ class Tested:
 
 
 def train_trial(
-    trial: Trial, split: Split, folder: Path, watch: ProgressReporter, *, device: str, resume: bool
+    trial: Trial, split: Split, folder: Path, reporter: ProgressReporter, *, device: str, resume: bool
 ) -> FittedModel:
     """Train a trial's model into a folder; with `resume`, what is finished is only loaded."""
-    with watch.training(trial.name, folder) as listener, timed(folder, listener) as counted:
+    with reporter.training(trial.name, folder) as listener, timed(folder, listener) as counted:
         return runs.train(
             split,
             trial.model,
@@ -61,12 +61,19 @@ def train_trial(
 
 
 def evaluate_trial(
-    trial: Trial, model: FittedModel, split: Split, folder: Path, watch: ProgressReporter, *, device: str, log: str = ""
+    trial: Trial,
+    model: FittedModel,
+    split: Split,
+    folder: Path,
+    reporter: ProgressReporter,
+    *,
+    device: str,
+    log: str = "",
 ) -> Tested:
     """The report of a trial, made once and kept in its run; `log` names the test log if it is another."""
     way = _way(trial, log)
     files = folder / f"report{way}.json", folder / f"events{way}.parquet"
-    return _stored(trial, split, *files) or _evaluated(trial, model, split, watch, device, *files)
+    return _stored(trial, split, *files) or _evaluated(trial, model, split, reporter, device, *files)
 
 
 def _way(trial: Trial, log: str) -> str:
@@ -81,7 +88,7 @@ def _evaluated(
     trial: Trial,
     model: FittedModel,
     split: Split,
-    watch: ProgressReporter,
+    reporter: ProgressReporter,
     device: str,
     report_file: Path,
     events_file: Path,
@@ -91,7 +98,7 @@ def _evaluated(
         model = runs.load(folder, device=device, settings=trial.scoring)
     cache = runs.cache_start(model, split, trial.cache)
     began = time.process_time()
-    with watch.evaluating(trial.name, events_to_walk(split, cache)) as progress:
+    with reporter.evaluating(trial.name, events_to_walk(split, cache)) as progress:
         report = runs.evaluate(
             model,
             split,

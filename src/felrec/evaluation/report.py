@@ -46,7 +46,7 @@ class Report:
 
     @property
     def first_events(self) -> float:
-        """Share of events whose item was not in the catalogue yet: nobody could have recommended it."""
+        """Share of events whose item was not in the catalogue yet: no model could have recommended it."""
         return float(self.results.first.mean())
 
     @property

@@ -1,4 +1,4 @@
-"""The experiments, the paper's and our own, by name: one file each, made of rows that are trained and tested once."""
+"""The experiments, the paper's and our own, by name: one file each, made of trials that are trained and tested once."""
 
 from __future__ import annotations
 

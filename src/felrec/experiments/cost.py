@@ -12,7 +12,7 @@ MILLION = 1_000_000
 
 
 def costs(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """By row, one for each run: rows that share a run were trained once."""
+    """By trial, one for each run: trials that share a run were trained once."""
     first = {result.run: result for result in reversed(results)}
     return {result.trial.name: _cost(result) for result in results if first[result.run] is result}
 

@@ -22,7 +22,7 @@ class MarkdownTable:
     left: int = 1
 
     def markdown(self) -> str:
-        """Write it.
+        """The table as Markdown.
 
         >>> print(MarkdownTable("Two", ("model", "rank"), [("a", "0.1")]).markdown())
         **Two**

@@ -66,7 +66,7 @@ def _exposed(runner: ExperimentRunner, trial: Trial, log: Data, *, exclude_seen:
     file = runner.folder(trial, log) / "exposure.json"
     if not file.exists():
         model = runner.before_test(trial, log)
-        with runner.watch.evaluating(f"{trial.name}, whom it shows", len(log.split.test)) as progress:
+        with runner.reporter.evaluating(f"{trial.name}, whom it shows", len(log.split.test)) as progress:
             found = exposure(model.recommender, log.split, exclude_seen=exclude_seen, progress=progress)
         write_atomically(file, json.dumps(found.to_json()) + "\n")
     told: dict[str, Any] = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""Where experiments work: each model is trained once for a log, a scale and settings, whoever asks for it."""
+"""Runs the trials of experiments: each model is trained once for a log, a scale and settings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ExperimentRunner:
     settings: dict[str, Any] = field(default_factory=dict)  # for every model that has them
     search_lr: bool = False
     device: str = "cpu"
-    watch: ProgressReporter = field(default_factory=Silent)
+    reporter: ProgressReporter = field(default_factory=Silent)
     results: list[Result] = field(default_factory=list, repr=False)  # all that was asked for, for the config
 
     def chosen(self, usual: tuple[str, ...] | None = None) -> list[str]:
@@ -83,7 +83,7 @@ class ExperimentRunner:
         test = tested or on
         trial = replace(trial, cache=cache_start(model, test.split, trial.cache))
         log = "" if model.fingerprint == test.split.fingerprint else test.key
-        found = evaluate_trial(trial, model, test.split, folder, self.watch, device=self.device, log=log)
+        found = evaluate_trial(trial, model, test.split, folder, self.reporter, device=self.device, log=log)
         manifest = RunDirectory.open(folder).manifest
         cost = read_cost(folder)
         result = Result(trial, found.report, folder, manifest, planned, search, cost, found.cpu_seconds)
@@ -120,14 +120,14 @@ class ExperimentRunner:
         if search:
             trial = replace(trial, settings={**trial.settings, "lr": best_rate(search, trial.name)})
         try:
-            return train_trial(trial, split, folder, self.watch, device=self.device, resume=True)
+            return train_trial(trial, split, folder, self.reporter, device=self.device, resume=True)
         except TrainingError as error:
             run = RunDirectory.open(folder)
             if "best" not in run.manifest:
                 raise TrainingError(f"{trial.name}: {error}") from None
             # Validation chose among the epochs before: that is the trial, and the others go on.
             run.update({"finished": True, "diverged": str(error)})
-            return train_trial(trial, split, folder, self.watch, device=self.device, resume=True)
+            return train_trial(trial, split, folder, self.reporter, device=self.device, resume=True)
 
     def _prepare(self, trial: Trial, on: Data, folder: Path) -> tuple[Plan | None, dict[str, Any] | None]:
         """The plan and the search of a trained model: made once, so that a resumed run keeps them."""
@@ -146,7 +146,7 @@ class ExperimentRunner:
         tried = Plan.from_json(told["trial"])
         small = newest(on.split, tried.train_events or len(on.split.train))
         trying = replace(trial, settings={**trial.settings, **tried.settings()})
-        return Plan.from_json(told["plan"]), search_rate(trying, small, folder, self.watch, self.device)
+        return Plan.from_json(told["plan"]), search_rate(trying, small, folder, self.reporter, self.device)
 
     def _plans(self, trial: Trial, on: Data) -> tuple[Plan, Plan]:
         """The plan of the run, and that of each trial of the search, which gets a tenth."""

@@ -23,7 +23,7 @@ def search_rate(
     trial: Trial,
     split: Split,
     folder: Path,
-    watch: ProgressReporter,
+    reporter: ProgressReporter,
     device: str,
 ) -> dict[str, Any]:
     """Train with each rate and take the one with the best validation rank; each is tried once, then its run removed."""
@@ -31,7 +31,7 @@ def search_rate(
     tried: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
     for rate in RATES:
         if f"{rate:g}" not in tried:
-            tried[f"{rate:g}"] = _try(trial, rate, split, folder / f"search-{rate:g}", watch, device)
+            tried[f"{rate:g}"] = _try(trial, rate, split, folder / f"search-{rate:g}", reporter, device)
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(file, json.dumps(tried, indent=2) + "\n")
     return tried
@@ -50,7 +50,7 @@ def best_rate(tried: dict[str, dict[str, Any]], model: str) -> float:
 
 
 def at_the_edge(searches: Iterable[tuple[str, dict[str, dict[str, Any]]]]) -> list[str]:
-    """Of rows and their searches, the names of those for which the first or the last rate was best.
+    """Of trials and their searches, the names of those for which the first or the last rate was best.
 
     >>> at_the_edge([("sasrec", {"0.1": {"rank": 0.3}, "0.01": {"rank": 0.2}, "0.001": {"rank": 0.1}})])
     ['sasrec']
@@ -59,10 +59,12 @@ def at_the_edge(searches: Iterable[tuple[str, dict[str, dict[str, Any]]]]) -> li
     return [name for name, tried, rates in ends if best_rate(tried, name) in (rates[0], rates[-1])]
 
 
-def _try(trial: Trial, rate: float, split: Split, folder: Path, watch: ProgressReporter, device: str) -> dict[str, Any]:
+def _try(
+    trial: Trial, rate: float, split: Split, folder: Path, reporter: ProgressReporter, device: str
+) -> dict[str, Any]:
     attempt = Trial(f"{trial.name} with lr {rate:g}", trial.model, {**trial.settings, "lr": rate})
     try:
-        train_trial(attempt, split, folder, watch, device=device, resume=True)
+        train_trial(attempt, split, folder, reporter, device=device, resume=True)
         result: dict[str, Any] = dict(RunDirectory.open(folder).manifest["best"]["metrics"])
     except TrainingError as error:
         result = {"diverged": str(error)}

@@ -70,12 +70,12 @@ def zero_shot(runner: ExperimentRunner, data: Sequence[Data], other: Data | None
 
 def _transfers(runner: ExperimentRunner, model: str, tested: Data, data: Sequence[Data]) -> list[Transfer]:
     """On one log: its own model in all three ways, then those of the other logs."""
-    row, found = runner.trial(model), []
+    trial, found = runner.trial(model), []
     for source in (tested, *(log for log in data if log is not tested)):
         own = source is tested
         caches: tuple[CacheStart, ...] = ("kept", "reset", "empty") if own else ("reset", "empty")
         for cache in caches:
-            one = replace(row, cache=None if cache == "kept" else cache)
+            one = replace(trial, cache=None if cache == "kept" else cache)
             result = runner.result(one, source, tested=None if own else tested)
             found.append(Transfer(model, source.name, tested.name, result.report.cache, result))
     if found[0].cache == "reset":  # trained on the newest events only, so that there is no cache to keep
