@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.events import Rows, Times
+from felrec.data.tables.growing import GrowingArray
 from felrec.model.paper.cache import Cache
 from felrec.recommender import Tensors
 
@@ -17,35 +18,31 @@ class Trajectories:
 
     def __init__(self, width: int, device: torch.device) -> None:
         self.vectors = Cache(width, device)
-        self.moved = np.zeros(0)  # seconds, NaN for never
+        self.moved = GrowingArray(np.float64, fill=np.nan)  # seconds, NaN for never
 
     def known(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether an event has placed each of them (B,); row -1 is nobody."""
+        """Whether an event has placed each of them (B,); never for row -1."""
         return ~np.isnan(self.since(rows))
 
     def since(self, rows: Rows) -> Times:
         """When each was moved last (B,), NaN for never."""
-        inside = (rows >= 0) & (rows < len(self.moved))
-        return np.where(inside, self.moved[np.where(inside, rows, 0)] if len(self.moved) else 0, np.nan)
+        return self.moved.read(rows)
 
     def move(self, rows: Rows, vectors: Tensor, times: Times) -> None:
         """Of several moves of one row the last one counts."""
         self.vectors.write(rows, vectors)
-        if len(self.vectors) > len(self.moved):
-            room = np.full(max(len(self.vectors), 2 * len(self.moved)) - len(self.moved), np.nan)
-            self.moved = np.concatenate([self.moved, room])  # by doubling, so that growth stays cheap
-        self.moved[rows] = times
+        self.moved.write(rows, times)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all vectors and times."""
         self.vectors.clear()
-        self.moved = np.zeros(0)
+        self.moved.clear()
 
     def state(self) -> Tensors:
         """A copy of both."""
-        return {"vectors": self.vectors.snapshot(), "moved": torch.from_numpy(self.moved[: len(self.vectors)].copy())}
+        return {"vectors": self.vectors.snapshot(), "moved": torch.from_numpy(self.moved.values.copy())}
 
     def load_state(self, vectors: Tensor, moved: Tensor) -> None:
         """Put back what `state` returned."""
         self.vectors.restore(vectors)
-        self.moved = moved.numpy().copy()
+        self.moved.load(moved.numpy())
