@@ -12,7 +12,7 @@ import felrec
 from felrec.baselines.popularity import DecayedPopularity, DecayedPopularitySettings
 from felrec.data.split import Split, split_log
 from felrec.data.synthetic import synthetic_log
-from felrec.data.tables.decayed_counts import HALF_LIVES
+from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES
 from felrec.data.worlds import synthetic_worlds
 from felrec.errors import CheckpointError, ConfigError
 from felrec.evaluation.report import evaluate
@@ -73,7 +73,7 @@ def test_what_cannot_be_resumed_or_read_is_said(splits: list[Split], tmp_path: P
 
 def test_shipped_weights_beat_decayed_popularity_on_a_log_they_were_not_trained_on() -> None:
     split = split_log(synthetic_log(12_000, n_users=700, n_items=600, tastes=10, basket=3.0, seed=12_345).log)
-    rivals = [DecayedPopularity(DecayedPopularitySettings(half_life=half_life)) for half_life in HALF_LIVES]
+    rivals = [DecayedPopularity(DecayedPopularitySettings(half_life=half_life)) for half_life in HALF_LIFE_CHOICES]
     ours = evaluate(load_pretrained().recommender, split, model="pretrained", cache="reset")
     for metric in ("hr@10", "mrr"):
         best = max(evaluate(rival, split, model="d", cache="reset").metric(metric) for rival in rivals)

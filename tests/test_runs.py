@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,13 @@ import pytest
 import torch
 
 import felrec
+from felrec import runs
+from felrec.config import TrainingSettings
+from felrec.data.events import Events
+from felrec.data.known import Known
 from felrec.errors import CheckpointError, ConfigError, DataError
 from felrec.fitted import FittedModel
+from felrec.registry import MODELS
 
 TINY: dict[str, Any] = {
     "epochs": 1,
@@ -45,6 +51,36 @@ def test_a_loaded_run_is_in_the_state_after_validation(model: FittedModel) -> No
     assert state["user_count"].sum() == SPLIT.validation_end
     assert len(model.user_ids) == SPLIT.log.users[: SPLIT.validation_end].max() + 1  # nothing of the test part
     assert len(model.item_ids) == SPLIT.log.items[: SPLIT.validation_end].max() + 1
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_fit_writes_nothing_and_equals_what_train_returns_and_load_reads(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {*MODELS[name].settings.model_fields, *TrainingSettings.model_fields}
+    settings = {key: value for key, value in TINY.items() if key in known} | {"epochs": 2}
+    run, nothing = tmp_path / "run", tmp_path / "nothing"
+    nothing.mkdir()
+    with monkeypatch.context() as patched:
+        patched.chdir(nothing)
+        patched.setattr("tempfile.tempdir", str(nothing))
+        patched.setattr(runs, "load", None)  # what was trained is not read again
+        patched.setattr(Known, "load", None)
+        models = [felrec.fit(SPLIT, name, **settings), felrec.train(SPLIT, name, run, settings)]
+    assert list(nothing.iterdir()) == []
+    models.append(felrec.load(run))
+    answers = []
+    monkeypatch.setattr("felrec.fitted.time", SimpleNamespace(time=lambda: 0.0))  # all are asked at the same time
+    for model in models:
+        before = model.recommend(3, k=20)
+        model.observe([(3, 4, LOG.times[-1] + 1), ("a new user", "a new item", LOG.times[-1] + 2)])
+        answers.append((before, model.recommend("a new user", k=20), model.settings, model.fingerprint, model.clock))
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_scalars_for_tensorboard_need_a_run_directory() -> None:
+    with pytest.raises(ConfigError, match=r"use felrec\.train"):
+        felrec.fit(SPLIT, "popularity", tensorboard=True)
 
 
 def test_recommendations_are_the_best_scores_without_what_the_user_had(model: FittedModel) -> None:
@@ -137,6 +173,32 @@ def test_misspelt_choices_are_refused(model: FittedModel) -> None:
     for choice in ({"protocol": "papper"}, {"cache": "full"}, {"exclude_seen": "perhaps"}):
         with pytest.raises(ConfigError, match="choose one of"):
             felrec.evaluate(model, SPLIT, **choice)  # type: ignore[arg-type]
+
+
+def test_the_size_of_blocks_is_a_choice(model: FittedModel) -> None:
+    usual, single = felrec.evaluate(model, SPLIT), felrec.evaluate(model, SPLIT, block=1)
+    assert (usual.to_json()["block"], single.to_json()["block"]) == (256, 1)
+    assert (usual.results.rank != single.results.rank).any()
+    assert (felrec.evaluate(model, SPLIT, block=256).results.rank == usual.results.rank).all()
+    assert felrec.evaluate(model, SPLIT, protocol="paper").block == 1_024
+    with pytest.raises(ConfigError, match="--block 64: protocol paper always takes 1024 events"):
+        felrec.evaluate(model, SPLIT, protocol="paper", block=64)
+    with pytest.raises(ConfigError, match="--block 0: give at least 1"):
+        felrec.evaluate(model, SPLIT, block=0)
+
+
+def test_a_reset_cache_is_filled_in_blocks_of_the_same_size(
+    model: FittedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes, observe = list[int](), model.recommender.observe
+
+    def noted(block: Events) -> None:
+        sizes.append(len(block))
+        observe(block)
+
+    monkeypatch.setattr(model.recommender, "observe", noted)
+    felrec.evaluate(model, SPLIT, cache="reset", block=50)
+    assert sizes == [50] * (len(LOG) // 50)
 
 
 def test_another_log_needs_its_own_cache(model: FittedModel) -> None:

@@ -35,8 +35,8 @@ class Scored(NamedTuple):
 class FittedModel:
     """A recommender with its vocabularies, in the state after the last event it observed.
 
-    Users and items that nobody has seen before are welcome everywhere: an unknown user is one with an
-    empty history, and `observe` makes a new item recommendable at once.
+    Unknown users and items are accepted everywhere: an unknown user has an empty history, and `observe` makes a new
+    item recommendable at once.
     """
 
     name: str
@@ -74,9 +74,9 @@ class FittedModel:
         return self._best(scores, items, self.item_ids, k)
 
     def observe(self, events: InteractionLog | Iterable[tuple[Id, Id, float]]) -> None:
-        """Take in a log, or (user, item, timestamp) events in time order; ids never seen before are added.
+        """Apply a log, or (user, item, timestamp) events in time order; new ids are added.
 
-        What is older than the newest event known counts as of that one, as in the service.
+        Late events are treated as happening at the latest known time, as in the service.
         """
         users: Ids
         items: Ids
@@ -143,7 +143,7 @@ class FittedModel:
 
 
 def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Times]:
-    """Check all events before any is taken in, so that bad ones leave nothing half done."""
+    """Check all events before any is applied, so that a bad one leaves nothing half done."""
     for row in rows:
         if len(row) != 3 or not all(map(_is_id, row[:2])):
             raise DataError(f"event {row!r}: give (user, item, timestamp), ids being whole numbers or strings")

@@ -1,4 +1,4 @@
-"""Weights for logs that nobody has seen: trained on several logs at once, and kept without any of them."""
+"""Weights for logs that were not trained on: learned from several logs at once, and saved without any of them."""
 
 from __future__ import annotations
 

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from felrec.config import TrainingSettings
 from felrec.data.batches import Batches
-from felrec.data.events import Events, RowChange, Rows, Times
-from felrec.data.tables.histories import Pending
+from felrec.data.events import Events, RowChange, Rows, Times, without_prefix
+from felrec.data.pending import Pending
+from felrec.data.tables.table import Stored
 
 Tensors = dict[str, Tensor]
 Counts = NDArray[np.int64]
@@ -98,33 +99,21 @@ class Recommender(Protocol):
         ...
 
 
-class RowTable(Protocol):
-    """A part of a recommender's state."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Its arrays, by name."""
-        ...
-
-    def load_state(self, state: dict[str, NDArray[Any]]) -> None:
-        """Put back what `state` returned."""
-        ...
-
-
-def state_of(table: RowTable, prefix: str = "") -> Tensors:
+def state_of(table: Stored, prefix: str = "") -> Tensors:
     """The arrays of a part of the state, named as the whole state names them."""
     return {prefix + name: torch.from_numpy(values) for name, values in table.state().items()}
 
 
-def load_table(table: RowTable, state: Tensors, prefix: str = "") -> None:
-    """Put back what `state_of` returned; whatever has another prefix is left alone."""
-    table.load_state({name.removeprefix(prefix): state[name].numpy() for name in state if name.startswith(prefix)})
+def load_table(table: Stored, state: Tensors, prefix: str = "") -> None:
+    """Put back what `state_of` returned; entries with another prefix are ignored."""
+    table.load_state({name: values.numpy() for name, values in without_prefix(prefix, state).items()})
 
 
 class StateOfTables(ABC):
     """A recommender whose state is tables of rows."""
 
     @abstractmethod
-    def _tables(self) -> Mapping[str, RowTable]:
+    def _tables(self) -> Mapping[str, Stored]:
         """The tables, by the prefix of their names in the state."""
 
     def state(self) -> Tensors:

@@ -12,7 +12,7 @@ import torch
 from felrec.baselines import item_knn as module
 from felrec.baselines.item_knn import ItemKNN, ItemKNNSettings
 from felrec.data.events import Events
-from felrec.data.tables.histories import Pending
+from felrec.data.pending import Pending
 from felrec.recommender import Queries
 
 GENERATOR = np.random.default_rng(0)

@@ -14,8 +14,8 @@ from felrec.baselines.jodie import JODIE, JODIESettings
 from felrec.config import TrainingSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
+from felrec.data.pending import Pending
 from felrec.data.split import Sizes
-from felrec.data.tables.histories import Pending
 from felrec.evaluation.protocols import replay
 from felrec.recommender import Queries
 from felrec.training.checkpoint import RunDirectory

@@ -12,8 +12,8 @@ import pytest
 from felrec.baselines.repeat import Repeat, RepeatSettings
 from felrec.data.events import Events
 from felrec.data.log import InteractionLog
+from felrec.data.pending import Pending
 from felrec.data.split import split_log
-from felrec.data.tables.histories import Pending
 from felrec.evaluation.report import evaluate
 from felrec.recommender import Queries
 

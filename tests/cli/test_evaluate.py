@@ -23,7 +23,7 @@ def test_json_contract(invoke: Callable[..., Result], run: Path, log: Path, tmp_
     assert result.exit_code == 0
     told = json.loads(file.read_text())
     assert list(told) == [
-        *("model", "protocol", "cache", "exclude_seen", "seed"),
+        *("model", "protocol", "cache", "exclude_seen", "block", "seed"),
         *("first_events", "parameters", "seconds", "partitions"),
     ]
     assert (told["model"], told["protocol"], told["cache"], told["seed"]) == ("felrec-q", "online", "kept", 3)
@@ -48,6 +48,11 @@ def test_table_shows_what_the_json_says(invoke: Callable[..., Result], run: Path
     assert shown[1:4] == ["150", "100.0", "%"]
     assert shown[4] == f"{total['rank']:.3f}"
     assert shown[-1] == f"{total['mrr']:.3f}"
+
+
+def test_other_blocks_are_said(invoke: Callable[..., Result], run: Path, log: Path) -> None:
+    header = invoke("evaluate", run, log, "--block", 1).stdout.splitlines()[0]
+    assert header.startswith("felrec-q: protocol online in blocks of 1, cache kept")
 
 
 def test_piped_output_has_no_boxes_and_no_wraps(felrec, run: Path, log: Path) -> None:  # type: ignore[no-untyped-def]

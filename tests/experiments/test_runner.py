@@ -22,12 +22,12 @@ MODELS = ("bpr-mf", "popularity", "felrec-q")
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """Every training step of every model that this process takes: run, epoch and step."""
+    """Every training step of every model that this process takes: model, epoch and step."""
     taken: list[tuple[str, int, int]] = []
     step = Trainer._train_step
 
     def counted(self: Trainer, batch: Any) -> None:
-        taken.append((self.run.path.name.split(",")[0], self.epoch, self.step))
+        taken.append((self.run.manifest["model"], self.epoch, self.step))
         step(self, batch)
 
     monkeypatch.setattr(Trainer, "_train_step", counted)
@@ -56,7 +56,7 @@ def test_killed_between_models_it_goes_on_at_the_next(
     monkeypatch.setattr(work, "evaluate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         table(ExperimentRunner(tmp_path / "killed", SCALE, MODELS, TINY), log, tmp_path / "2")
-    assert {run for run, _, _ in steps} == {"bpr-mf"}
+    assert {model for model, _, _ in steps} == {"bpr-mf"}
     monkeypatch.setattr(work, "evaluate", evaluate)
     resumed = table(ExperimentRunner(tmp_path / "killed", SCALE, MODELS, TINY), log, tmp_path / "2")
     assert steps == once  # bpr-mf was not trained again
@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_trained_on_the_newest_events_and_tested_on_the_who
     assert "| 25 % | 600 |" in text
 
 
-def test_a_row_that_diverges_keeps_the_epoch_that_validation_chose(
+def test_a_trial_that_diverges_keeps_the_epoch_that_validation_chose(
     log: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Any]
 ) -> None:
     step = Trainer._train_step
@@ -137,7 +137,7 @@ def test_a_row_that_diverges_keeps_the_epoch_that_validation_chose(
     assert "1 (1), then diverged" in (tmp_path / "out" / "table-movielens.md").read_text()
 
 
-def test_a_row_that_diverges_at_once_is_an_error_with_its_name(log: Data, tmp_path: Path) -> None:
+def test_a_trial_that_diverges_at_once_is_an_error_with_its_name(log: Data, tmp_path: Path) -> None:
     runner = ExperimentRunner(tmp_path, Scale(epochs=1), ("felrec-q",), {**TINY, "lr": 1e30, "warmup": 0})
     with pytest.raises(TrainingError, match="felrec-q: "):
         runner.result(runner.trial("felrec-q"), log)

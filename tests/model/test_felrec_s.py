@@ -11,8 +11,8 @@ import torch
 
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events, Rows
+from felrec.data.pending import Pending
 from felrec.data.synthetic import synthetic_log
-from felrec.data.tables.histories import Pending
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES
 from felrec.evaluation.protocols import replay
 from felrec.item_score_cache import ItemScoreCache

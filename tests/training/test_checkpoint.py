@@ -25,7 +25,11 @@ def test_what_has_another_name_stays(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, {})
     (tmp_path / "best-0001").mkdir()
     (tmp_path / "resume-0000-0000001-again").mkdir()
-    run.tidy()
+    (tmp_path / ".best-0002.new").mkdir()
+    (tmp_path / ".manifest.json.1234.new").touch()
+    with run.alone():
+        pass
+    assert not list(tmp_path.glob(".*.new"))
     left = sorted(entry.name for entry in tmp_path.iterdir() if entry.is_dir())
     assert left == ["best-0001-notes", "best-friends", "resume-drafts"]
 

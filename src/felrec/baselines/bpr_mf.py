@@ -13,8 +13,9 @@ from felrec.config import Settings, TrainingSettings
 from felrec.data.events import Events
 from felrec.data.shuffled import Shuffled
 from felrec.data.split import Sizes
+from felrec.data.tables.table import Stored
 from felrec.model_kind import ModelKind
-from felrec.recommender import Queries, RowTable
+from felrec.recommender import Queries
 
 
 class BPRMFSettings(Settings):
@@ -68,7 +69,7 @@ class BPRMF(LearnedItems):
     def reset(self) -> None:
         """Nothing to forget: it has no state."""
 
-    def _tables(self) -> dict[str, RowTable]:
+    def _tables(self) -> dict[str, Stored]:
         return {}
 
 

@@ -12,14 +12,16 @@ from felrec.baselines.common.ranking_losses import bpr
 from felrec.config import Settings, TrainingSettings
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events, Rows
+from felrec.data.pending import Pending
 from felrec.data.sessions import Sessions
 from felrec.data.split import Sizes
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.tables.histories import Histories
+from felrec.data.tables.table import Stored
 from felrec.model.kernels.dropout import drop
 from felrec.model.kernels.inference import inference
 from felrec.model.paper.cache import Cache
 from felrec.model_kind import ModelKind
-from felrec.recommender import Queries, RowTable, Tensors
+from felrec.recommender import Queries, Tensors
 
 
 class GRU4RecSettings(Settings):
@@ -157,7 +159,7 @@ class GRU4Rec(LearnedItems):
         self.hidden.restore(state["hidden"])
         super().load_state(state)
 
-    def _tables(self) -> dict[str, RowTable]:
+    def _tables(self) -> dict[str, Stored]:
         return {"": self.newest}
 
 

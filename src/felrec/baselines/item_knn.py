@@ -14,11 +14,13 @@ from torch import Tensor
 
 from felrec.config import Settings
 from felrec.data.events import Events, Rows
+from felrec.data.pending import Pending, spread
 from felrec.data.tables.decayed_counts import DecayedCounts
-from felrec.data.tables.histories import Histories, Pending
-from felrec.data.tables.pair_counts import Pairs, spread
+from felrec.data.tables.histories import Histories
+from felrec.data.tables.pair_counts import PairCounts
+from felrec.data.tables.table import Stored
 from felrec.model_kind import ModelKind
-from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Weightless
+from felrec.recommender import EVERYTHING, Queries, Recommender, Weightless
 
 _HALF_LIVES = (300.0, 3_000.0)
 _SHARES = (0.1, 1.0)
@@ -72,7 +74,7 @@ class ItemKNN(Weightless):
         self.popular = DecayedCounts(self.settings.half_life or _HALF_LIVES[0])
         self.events = DecayedCounts(half_life=None)  # of each item
         self.recent = Histories(self.settings.history_length)  # items of each user
-        self.together = Pairs(count=np.int32)  # of items, in both directions
+        self.together = PairCounts()  # of items, in both directions
 
     def observe(self, block: Events) -> None:
         """Count each event's item together with the items that its user had just before."""
@@ -80,9 +82,7 @@ class ItemKNN(Weightless):
         event, place = np.nonzero(mask)
         earlier, later = rows[event, place], block.items[event]
         other = earlier != later  # a pair of an item with itself has one direction
-        pairs = np.concatenate([earlier, later[other]]), np.concatenate([later, earlier[other]])
-        at = self.together.add(*pairs)
-        np.add.at(self.together["count"], at, 1)
+        self.together.add(np.concatenate([earlier, later[other]]), np.concatenate([later, earlier[other]]))
         self.recent.append(block.users, block.items)
         self.events.add(block.items)
         self.popular.add(block.items)
@@ -130,7 +130,7 @@ class ItemKNN(Weightless):
             settings = given.model_copy(update={"half_life": half_life, "popular_share": share})
             yield settings.model_dump(), ItemKNN(settings)
 
-    def _tables(self) -> dict[str, RowTable]:
+    def _tables(self) -> dict[str, Stored]:
         return {"popular.": self.popular, "events.": self.events, "recent.": self.recent, "together.": self.together}
 
 

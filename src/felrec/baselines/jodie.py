@@ -17,10 +17,12 @@ from felrec.baselines.common.trajectories import Trajectories
 from felrec.config import Settings, TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, Rows, Times
+from felrec.data.pending import Pending
 from felrec.data.split import Sizes
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.tables.histories import Histories
+from felrec.data.tables.table import Stored
 from felrec.model_kind import ModelKind
-from felrec.recommender import EVERYTHING, LearnedWeights, Queries, RowTable, StateOfTables, Tensors
+from felrec.recommender import EVERYTHING, LearnedWeights, Queries, StateOfTables, Tensors
 
 _LOG_SECONDS = 10.0  # by which the logarithm of a time is divided: half a day becomes about one
 
@@ -198,7 +200,7 @@ class JODIE(LearnedWeights, StateOfTables):
         super().load_state(state)
         self.adaptation.load_state(state)
 
-    def _tables(self) -> dict[str, RowTable]:
+    def _tables(self) -> dict[str, Stored]:
         return {"previous.": self.previous, "users.": self.users, "items.": self.items}
 
     def weights(self) -> Tensors:

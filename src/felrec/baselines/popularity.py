@@ -11,14 +11,14 @@ from torch import Tensor
 
 from felrec.config import Settings
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.tables.decayed_counts import HALF_LIVES, DecayedCounts
+from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
+from felrec.data.tables.table import Stored
 from felrec.model_kind import ModelKind
 from felrec.recommender import (
     EVERYTHING,
     ErasureContext,
     Queries,
     Recommender,
-    RowTable,
     Weightless,
 )
 
@@ -70,9 +70,9 @@ class Popularity(Weightless):
 
     def reset(self) -> None:
         """Forget all counts."""
-        self.counts = DecayedCounts(self.counts.half_life)
+        self.counts.clear()
 
-    def _tables(self) -> dict[str, RowTable]:
+    def _tables(self) -> dict[str, Stored]:
         return {"": self.counts}
 
 
@@ -80,11 +80,11 @@ class DecayedPopularity(Popularity):
     """Score of an item = its events, each weighing half as much after every `half_life` events of the log."""
 
     def __init__(self, settings: DecayedPopularitySettings | None = None) -> None:
-        self.counts = DecayedCounts((settings or DecayedPopularitySettings()).half_life or HALF_LIVES[2])
+        self.counts = DecayedCounts((settings or DecayedPopularitySettings()).half_life or HALF_LIFE_CHOICES[2])
 
     def choices(self) -> Iterator[tuple[dict[str, Any], Recommender]]:
         """Half-lives from 30 to 100,000 events."""
-        for half_life in HALF_LIVES:
+        for half_life in HALF_LIFE_CHOICES:
             settings = DecayedPopularitySettings(half_life=half_life)
             yield settings.model_dump(), DecayedPopularity(settings)
 

@@ -13,10 +13,12 @@ from torch import Tensor
 
 from felrec.config import Settings
 from felrec.data.events import Events, Rows, Times
+from felrec.data.pending import spread
 from felrec.data.tables.decayed_counts import DecayedCounts
-from felrec.data.tables.pair_counts import Pairs, spread
+from felrec.data.tables.pair_counts import PairCounts
+from felrec.data.tables.table import Stored
 from felrec.model_kind import ModelKind
-from felrec.recommender import EVERYTHING, Queries, Recommender, RowTable, Weightless
+from felrec.recommender import EVERYTHING, Queries, Recommender, Weightless
 
 _HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone: own items decide more
 _BLEND = 100.0  # an item that makes up about one per cent of what is taken now weighs as much as having had it once
@@ -64,15 +66,12 @@ class Repeat(Weightless):
     def reset(self) -> None:
         """Forget all events."""
         self.counts = DecayedCounts(self.half_life)
-        self.pairs = Pairs(count=np.int32, last=np.int64, minute=np.int32)  # of users and the items they took
+        self.pairs = PairCounts(last=np.int64, minute=np.int32)  # of users and the items they took
 
     def observe(self, block: Events) -> None:
         """Count, and remember who took what when."""
-        rows = self.pairs.add(block.users, block.items)
-        np.add.at(self.pairs["count"], rows, 1)
-        # In time order, so that of several events of a pair the newest is written last.
-        self.pairs["last"][rows] = self.counts.events + np.arange(len(block))
-        self.pairs["minute"][rows] = _minutes(block.times)
+        nth = self.counts.events + np.arange(len(block))
+        self.pairs.add(block.users, block.items, last=nth, minute=_minutes(block.times))
         self.counts.add(block.items)
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
@@ -115,7 +114,7 @@ class Repeat(Weightless):
                 settings = self.settings.model_copy(update={"order": order, "half_life": float(half_life)})
                 yield settings.model_dump(), Repeat(settings)
 
-    def _tables(self) -> dict[str, RowTable]:
+    def _tables(self) -> dict[str, Stored]:
         return {"counts.": self.counts, "pairs.": self.pairs}
 
 

@@ -62,7 +62,9 @@ def compare(
     comparison.settings_by_model(models, settings)
     split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
     with resumable():
-        result = comparison.compare(split, models, out, settings, device=device, resume=resume, watch=TerminalWatcher())
+        result = comparison.compare(
+            split, models, out, settings, device=device, resume=resume, reporter=TerminalWatcher()
+        )
     print_comparison(result)
     for file in comparison.write(result, out):
         typer.echo(f"wrote {file}")

@@ -41,6 +41,16 @@ def evaluate(
         Literal["auto", "yes", "no"],
         typer.Option("--exclude-seen", help="Exclude items the user already had; auto: only if repeats are rare."),
     ] = "auto",
+    block: Annotated[
+        int | None,
+        typer.Option(
+            "--block",
+            metavar="N",
+            min=1,
+            help="Events that protocol online scores before it observes them; 256 unless given. With 1 each event is "
+            "scored after all before it, as in the service.",
+        ),
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="F", help="Write the metrics as JSON.")] = None,
     events_file: Annotated[
         Path | None, typer.Option("--events", metavar="F.parquet", help="Write one row per test event.")
@@ -73,14 +83,21 @@ def evaluate(
     from felrec.cli.progress import TerminalWatcher
     from felrec.cli.tables import output, print_report, ties_note
     from felrec.data.split import split_log
+    from felrec.evaluation.report import events_to_walk
 
     model = runs.load(run, device=device, settings=settings_of(None, pairs))
     split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
-    start, stop = split.bounds("test")
-    replayed = cache == "reset" or (cache is None and split.fingerprint != model.fingerprint)
-    with TerminalWatcher().evaluating(model.name, stop - (0 if replayed else start)) as progress:
+    cache = runs.cache_start(model, split, cache)
+    with TerminalWatcher().evaluating(model.name, events_to_walk(split, cache)) as progress:
         report = runs.evaluate(
-            model, split, protocol=protocol, cache=cache, exclude_seen=exclude_seen, seed=seed, progress=progress
+            model,
+            split,
+            protocol=protocol,
+            cache=cache,
+            exclude_seen=exclude_seen,
+            block=block,
+            seed=seed,
+            progress=progress,
         )
     print_report(report)
     if note := ties_note(split.test.times):

@@ -95,7 +95,7 @@ def reproduce(
         settings_of(config, pairs, seed=seed),
         search_lr=search_lr,
         device=device,
-        watch=TerminalWatcher(),
+        reporter=TerminalWatcher(),
     )
     for model in runner.chosen():
         runner.trial(model)  # report a misspelt setting before a large log is read

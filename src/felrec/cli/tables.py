@@ -57,6 +57,8 @@ def number(value: float | None) -> str:
 def headline(report: Report) -> str:
     """The conditions of an evaluation, in one line above its numbers."""
     protocol = f"protocol {report.protocol}" + (f" {PAPER_LABEL}" if report.protocol == "paper" else "")
+    if not report.has_usual_blocks:
+        protocol += f" in blocks of {report.block}"
     seen = "seen items left out" if report.exclude_seen else "seen items ranked too"
     return ", ".join(
         (

@@ -1,4 +1,4 @@
-"""Several models on one log, with intervals; and its rows, of which the paper's experiments are made too."""
+"""Several models on one log, with intervals; the paper's experiments are made of the same trials."""
 
 from felrec.comparison.comparing import (
     ENOUGH,
@@ -10,7 +10,7 @@ from felrec.comparison.comparing import (
     settings_by_model,
     write,
 )
-from felrec.comparison.progress import ProgressReporter, Silent, TrainingWatch
+from felrec.comparison.progress import ProgressReporter, Silent, TrainingListener
 
 __all__ = [
     "ENOUGH",
@@ -18,7 +18,7 @@ __all__ = [
     "Difference",
     "ProgressReporter",
     "Silent",
-    "TrainingWatch",
+    "TrainingListener",
     "compare",
     "differences",
     "read_names",

@@ -95,15 +95,15 @@ def compare(
     *,
     device: str = "cpu",
     resume: bool = False,
-    watch: ProgressReporter | None = None,
+    reporter: ProgressReporter | None = None,
 ) -> Comparison:
     """Train each model into `out/NAME` and test it. With `resume`, what is finished is not done again."""
-    watch = watch or Silent()
+    reporter = reporter or Silent()
     reports = []
     for name, own in settings_by_model(models, settings or {}).items():
         trial, folder = Trial(name, name, own), out / name
-        model = train_trial(trial, split, folder, watch, device=device, resume=resume)
-        reports.append(evaluate_trial(trial, model, split, folder, watch, device=device).report)
+        model = train_trial(trial, split, folder, reporter, device=device, resume=resume)
+        reports.append(evaluate_trial(trial, model, split, folder, reporter, device=device).report)
     found = differences(reports, split.test.users)
     return Comparison(reports, found, split.log.fingerprint, split.test.times)
 

@@ -1,4 +1,4 @@
-"""Whoever wants to see how far the work is."""
+"""How long work reports its progress."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Protocol
 from felrec.training.trainer import Listener
 
 
-class TrainingWatch(Listener, Protocol):
-    """A listener that also hears how many events a model without gradients took in."""
+class TrainingListener(Listener, Protocol):
+    """A listener that also hears how many events a model without gradients applied."""
 
     def __call__(self, events: int, /) -> None:
-        """So many more events were taken in."""
+        """So many more events were applied."""
         ...
 
 
 class ProgressReporter(Protocol):
-    """Follows everything that takes long."""
+    """Shows the progress of everything that takes long."""
 
-    def training(self, model: str, run: Path) -> AbstractContextManager[TrainingWatch]:
+    def training(self, model: str, run: Path) -> AbstractContextManager[TrainingListener]:
         """Follow a training run."""
         ...
 
@@ -31,20 +31,20 @@ class ProgressReporter(Protocol):
 
 
 class Silent:
-    """Nobody looks."""
+    """Reports nothing."""
 
     @contextmanager
-    def training(self, model: str, run: Path) -> Iterator[TrainingWatch]:
-        """Tell nobody."""
-        yield _Deaf()
+    def training(self, model: str, run: Path) -> Iterator[TrainingListener]:
+        """Follow a training run without a word."""
+        yield _SilentListener()
 
     @contextmanager
     def evaluating(self, model: str, events: int) -> Iterator[Callable[[int], None]]:
-        """Tell nobody."""
+        """Follow an evaluation without a word."""
         yield lambda done: None
 
 
-class _Deaf:
+class _SilentListener:
     def __call__(self, events: int, /) -> None: ...
 
     def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None: ...

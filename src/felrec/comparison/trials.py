@@ -12,12 +12,13 @@ import polars as pl
 
 from felrec import runs
 from felrec.comparison.progress import ProgressReporter
-from felrec.comparison.stopwatch import timed, write_whole
+from felrec.comparison.stopwatch import timed
 from felrec.config import TrainingSettings, check
 from felrec.data.split import Split
 from felrec.evaluation.metrics import METRICS
-from felrec.evaluation.protocols import EventResults, Protocol
-from felrec.evaluation.report import CacheStart, ExcludeSeen, Report
+from felrec.evaluation.protocols import BLOCK, EventResults, Protocol
+from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, events_to_walk
+from felrec.files import write_atomically
 from felrec.fitted import FittedModel
 
 
@@ -43,10 +44,10 @@ class Tested:
 
 
 def train_trial(
-    trial: Trial, split: Split, folder: Path, watch: ProgressReporter, *, device: str, resume: bool
+    trial: Trial, split: Split, folder: Path, reporter: ProgressReporter, *, device: str, resume: bool
 ) -> FittedModel:
     """Train a trial's model into a folder; with `resume`, what is finished is only loaded."""
-    with watch.training(trial.name, folder) as listener, timed(folder, listener) as counted:
+    with reporter.training(trial.name, folder) as listener, timed(folder, listener) as counted:
         return runs.train(
             split,
             trial.model,
@@ -60,12 +61,19 @@ def train_trial(
 
 
 def evaluate_trial(
-    trial: Trial, model: FittedModel, split: Split, folder: Path, watch: ProgressReporter, *, device: str, log: str = ""
+    trial: Trial,
+    model: FittedModel,
+    split: Split,
+    folder: Path,
+    reporter: ProgressReporter,
+    *,
+    device: str,
+    log: str = "",
 ) -> Tested:
     """The report of a trial, made once and kept in its run; `log` names the test log if it is another."""
     way = _way(trial, log)
     files = folder / f"report{way}.json", folder / f"events{way}.parquet"
-    return _stored(trial, split, *files) or _evaluated(trial, model, split, watch, device, *files)
+    return _stored(trial, split, *files) or _evaluated(trial, model, split, reporter, device, *files)
 
 
 def _way(trial: Trial, log: str) -> str:
@@ -80,7 +88,7 @@ def _evaluated(
     trial: Trial,
     model: FittedModel,
     split: Split,
-    watch: ProgressReporter,
+    reporter: ProgressReporter,
     device: str,
     report_file: Path,
     events_file: Path,
@@ -88,15 +96,14 @@ def _evaluated(
     folder = report_file.parent
     if trial.scoring:
         model = runs.load(folder, device=device, settings=trial.scoring)
-    start, stop = split.bounds("test")
-    replayed = trial.cache == "reset" or (trial.cache is None and split.fingerprint != model.fingerprint)
+    cache = runs.cache_start(model, split, trial.cache)
     began = time.process_time()
-    with watch.evaluating(trial.name, stop - (0 if replayed else start)) as progress:
+    with reporter.evaluating(trial.name, events_to_walk(split, cache)) as progress:
         report = runs.evaluate(
             model,
             split,
             protocol=trial.protocol,
-            cache=trial.cache,
+            cache=cache,
             exclude_seen=trial.exclude_seen or _trained_with(folder).exclude_seen,
             progress=progress,
         )
@@ -105,7 +112,7 @@ def _evaluated(
     report.write_events(events_file)
     # The report comes last and whole: its presence says that both files are complete.
     told = {**report.to_json(), "represents": sorted(report.represents), "cpu_seconds": spent}
-    write_whole(report_file, json.dumps(told, indent=2) + "\n")
+    write_atomically(report_file, json.dumps(told, indent=2) + "\n")
     return Tested(report, spent)
 
 
@@ -121,6 +128,7 @@ def _stored(trial: Trial, split: Split, report_file: Path, events_file: Path) ->
     report = Report(
         model=trial.name,
         **{key: told[key] for key in ("protocol", "cache", "exclude_seen", "seed", "parameters", "seconds")},
+        block=told.get("block", BLOCK[trial.protocol]),
         represents=frozenset(told["represents"]),
         partition=split.partition(start, stop),
         results=EventResults(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from felrec.data.events import Events
-from felrec.data.tables.histories import grouped
+from felrec.data.pending import grouped
 
 LEAST = 3  # events of a user who is tested: one to learn from, one to validate and one to test
 

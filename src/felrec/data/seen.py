@@ -60,7 +60,7 @@ class SeenPairs:
         return cls(records["user"][order], records["item"][order])
 
     def add(self, events: Events) -> None:
-        """Take in further events."""
+        """Add the pairs of further events."""
         self._added.append(events)
         self._waiting += len(events)
         if self._waiting >= max(_COMPACT_LEAST, _COMPACT_SHARE * len(self._users)):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from felrec.data.batches import TimeBatch, trained_events
 from felrec.data.events import Events
-from felrec.data.tables.histories import grouped
+from felrec.data.pending import grouped
 
 
 class Sessions:

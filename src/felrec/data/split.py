@@ -68,8 +68,8 @@ class Split:
     def partition(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Give the partition of each event from `start` to `stop`, as codes into `PARTITIONS`.
 
-        As in the paper: `new_items` if the item is not in the train part, whoever the user; else `new_users` if the
-        user is not; else `observed`. Rows are numbered by first appearance, so those of train are a prefix.
+        As in the paper: `new_items` if the item is not in the train part, else `new_users` if the user is not, else
+        `observed`. Rows are numbered by first appearance, so those of train are a prefix.
         """
         window = self.log[start:stop]
         new_user = window.users > self.train.users.max()

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows
-from felrec.data.tables.histories import EMPTY, grouped
+from felrec.data.pending import grouped
+from felrec.data.tables.histories import EMPTY
 
 Integers = NDArray[np.int64]
 

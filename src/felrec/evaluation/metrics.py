@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from felrec.data.hashing import splitmix64
+
 Floats = NDArray[np.float64]
 METRICS = ("rank", "hr@10_sampled", "hr@10", "ndcg@10", "mrr")
 SAMPLED_NEGATIVES = 100
@@ -55,16 +57,12 @@ def sampled_ranks(scores: Tensor, targets: Tensor, ranked: Floats, events: NDArr
 
 
 def draw_negatives(events: NDArray[np.int64], others: Floats, seed: int) -> NDArray[np.int64]:
-    """Numbers (B, 100) below `others` (B,), from a hash of seed, event and position (SplitMix64)."""
+    """Numbers (B, 100) below `others` (B,), from a hash of seed, event and position."""
     draw = np.arange(SAMPLED_NEGATIVES).astype(np.uint64)
+    numbers = np.add.outer(events.astype(np.uint64) * np.uint64(SAMPLED_NEGATIVES), draw)
     with np.errstate(over="ignore"):
-        word = np.add.outer(events.astype(np.uint64) * np.uint64(SAMPLED_NEGATIVES), draw)
-        word += np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
-        word = (word + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        word = word ^ (word >> np.uint64(31))
-    drawn: NDArray[np.int64] = (word % np.maximum(1, others).astype(np.uint64)[:, None]).astype(np.int64)
+        numbers += np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
+    drawn: NDArray[np.int64] = (splitmix64(numbers) % np.maximum(1, others).astype(np.uint64)[:, None]).astype(np.int64)
     return drawn
 
 

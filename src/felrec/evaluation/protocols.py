@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.events import Events, Rows
-from felrec.data.tables.histories import grouped
+from felrec.data.pending import grouped
 from felrec.errors import TrainingError
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
 from felrec.evaluation.seen import SeenItems
 from felrec.recommender import Queries, Recommender
 
 Protocol = Literal["online", "paper"]
-BLOCK = {"online": 256, "paper": 1024}
+BLOCK: dict[Protocol, int] = {"online": 256, "paper": 1024}  # events scored together, unless told otherwise
 Progress = Callable[[int], None]
 
 
@@ -39,12 +39,14 @@ class EventResults:
     metrics: dict[str, Floats]
 
 
-def replay(recommender: Recommender, events: Events, progress: Progress | None = None) -> None:
-    """Observe events block by block, as if they arrived: fills the cache with the present weights."""
-    for block in events.blocks(BLOCK["online"]):
-        recommender.observe(block)
+def replay(
+    recommender: Recommender, events: Events, progress: Progress | None = None, block: int = BLOCK["online"]
+) -> None:
+    """Observe events in blocks of that size, as if they arrived: fills the cache with the present weights."""
+    for some in events.blocks(block):
+        recommender.observe(some)
         if progress:
-            progress(len(block))
+            progress(len(some))
 
 
 def walk(
@@ -56,28 +58,29 @@ def walk(
     since: int = 0,
     protocol: Protocol = "online",
     exclude_seen: bool = False,
+    block: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> EventResults:
-    """Evaluate events[start:stop]; events[since:start] make the catalogue and what users have seen."""
+    """Evaluate events[start:stop] in blocks; events[since:start] make the catalogue and what users have seen."""
     counts = np.zeros(int(events.items[:stop].max(initial=-1)) + 1, dtype=np.int64)
     np.add.at(counts, events.items[since:start], 1)
     seen = SeenItems(events[since:stop]) if exclude_seen else None
-    rows = []
-    for begin in range(start, stop, BLOCK[protocol]):
-        end = min(begin + BLOCK[protocol], stop)
-        block = events[begin:end]
-        ages = counts[block.items] + _earlier_in_block(block.items)
+    size, rows = block or BLOCK[protocol], []
+    for begin in range(start, stop, size):
+        end = min(begin + size, stop)
+        some = events[begin:end]
+        ages = counts[some.items] + _earlier_in_block(some.items)
         if protocol == "paper":
-            np.add.at(counts, block.items, 1)
+            np.add.at(counts, some.items, 1)
         candidates = np.flatnonzero(counts).astype(np.int32)
         hidden = seen.before(begin - since, end - since) if seen else None
-        rows.append(_rank_block(recommender, block, candidates, hidden, begin, protocol, seed) | {"age": ages})
+        rows.append(_rank_block(recommender, some, candidates, hidden, begin, protocol, seed) | {"age": ages})
         if protocol == "online":
-            recommender.observe(block)
-            np.add.at(counts, block.items, 1)
+            recommender.observe(some)
+            np.add.at(counts, some.items, 1)
         if progress:
-            progress(len(block))
+            progress(len(some))
     return _collect(rows, start, stop)
 
 

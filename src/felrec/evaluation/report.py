@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from felrec.data.split import PARTITIONS, Split
 from felrec.errors import ConfigError
 from felrec.evaluation.metrics import METRICS, average
-from felrec.evaluation.protocols import EventResults, Progress, Protocol, replay, walk
+from felrec.evaluation.protocols import BLOCK, EventResults, Progress, Protocol, replay, walk
 from felrec.recommender import Recommender
 
 CacheStart = Literal["kept", "reset", "empty"]
@@ -31,6 +31,7 @@ class Report:
     protocol: Protocol
     cache: CacheStart
     exclude_seen: bool
+    block: int  # events that were scored together
     seed: int
     parameters: int
     seconds: float
@@ -39,8 +40,13 @@ class Report:
     results: EventResults
 
     @property
+    def has_usual_blocks(self) -> bool:
+        """Whether the events were scored in blocks of the protocol's own size."""
+        return self.block == BLOCK[self.protocol]
+
+    @property
     def first_events(self) -> float:
-        """Share of events whose item was not in the catalogue yet: nobody could have recommended it."""
+        """Share of events whose item was not in the catalogue yet: no model could have recommended it."""
         return float(self.results.first.mean())
 
     @property
@@ -72,6 +78,7 @@ class Report:
             "protocol": self.protocol,
             "cache": self.cache,
             "exclude_seen": self.exclude_seen,
+            "block": self.block,
             "seed": self.seed,
             "first_events": self.first_events,
             "parameters": self.parameters,
@@ -123,18 +130,24 @@ def evaluate(
     protocol: Protocol = "online",
     cache: CacheStart = "kept",
     exclude_seen: ExcludeSeen = "auto",
+    block: int | None = None,
     seed: int = 0,
     part: Literal["test", "validation"] = "test",
     progress: Progress | None = None,
 ) -> Report:
     """Evaluate on a part of a split. `kept` takes the recommender's state as it is, the others make it."""
+    if block is not None and protocol == "paper":
+        raise ConfigError(f"--block {block}: protocol paper always takes {BLOCK['paper']} events; leave out --block")
+    block = BLOCK[protocol] if block is None else block
+    if block < 1:
+        raise ConfigError(f"--block {block}: give at least 1")
     began = time.perf_counter()
     start, stop = split.bounds(part)
     events = split.log.events
     if cache != "kept":
         recommender.reset()
     if cache == "reset":
-        replay(recommender, events[:start], progress)
+        replay(recommender, events[:start], progress, block if protocol == "online" else BLOCK["online"])
     if exclude_seen == "auto" and protocol == "paper":
         exclude_seen = "no"  # the published evaluation never leaves anything out
     leave_out = resolve_exclude_seen(exclude_seen, split)
@@ -146,6 +159,7 @@ def evaluate(
         since=start if cache == "empty" else 0,
         protocol=protocol,
         exclude_seen=leave_out,
+        block=block,
         seed=seed,
         progress=progress,
     )
@@ -154,6 +168,7 @@ def evaluate(
         protocol=protocol,
         cache=cache,
         exclude_seen=leave_out,
+        block=block,
         seed=seed,
         parameters=recommender.parameter_count(),
         seconds=time.perf_counter() - began,
@@ -161,6 +176,12 @@ def evaluate(
         partition=split.partition(start, stop),
         results=results,
     )
+
+
+def events_to_walk(split: Split, cache: CacheStart) -> int:
+    """How many events `evaluate` passes on the test part, for a progress bar."""
+    start, stop = split.bounds("test")
+    return stop if cache == "reset" else stop - start
 
 
 def resolve_exclude_seen(wanted: ExcludeSeen, split: Split) -> bool:

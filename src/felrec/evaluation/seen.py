@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events
-from felrec.data.tables.histories import grouped
+from felrec.data.pending import grouped, spread
 
 
 class SeenItems:
@@ -22,8 +22,5 @@ class SeenItems:
 
     def before(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Pairs (event's position in start:stop, item) of all that its user had before it."""
-        begin, end = self._start[start:stop], self._stop[start:stop]
-        lengths = end - begin
-        positions = np.repeat(np.arange(stop - start), lengths)
-        offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return positions, self._items[np.repeat(begin, lengths) + offsets]
+        at, positions = spread(self._start[start:stop], self._stop[start:stop])
+        return positions, self._items[at]

@@ -41,7 +41,7 @@ WHAT = {
 def ablation(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
     """FELRec with one part changed or removed: -LN, -noMLP, -shareMLP, -noType and -NN."""
     paper, log = published("ablation"), data[0]
-    results = [runner.result(row, log) for row in _rows(runner)]
+    results = [runner.result(trial, log) for trial in _trials(runner)]
     found = costs(results)
     told = {
         "paper": {"source": paper.source, "table": paper.table, "log": paper.title},
@@ -60,14 +60,14 @@ def ablation(runner: ExperimentRunner, data: Sequence[Data], other: Data | None)
     return Outcome(title, notes, [_table(results, paper), cost_table(found)], told, plots)
 
 
-def _rows(runner: ExperimentRunner) -> list[Trial]:
+def _trials(runner: ExperimentRunner) -> list[Trial]:
     chosen = runner.chosen(("felrec-q", "felrec-p"))
-    rows = [runner.trial(model, name, **variant) for name, model, variant in VARIANTS if model in chosen]
-    if not rows:
+    trials = [runner.trial(model, name, **variant) for name, model, variant in VARIANTS if model in chosen]
+    if not trials:
         raise ConfigError("the ablations need felrec-q or felrec-p; add one of them to --models")
     if "felrec-q" in chosen:
-        rows.append(replace(runner.trial("felrec-q"), name="felrec-q-nn", scoring={"neighbours": 10}))
-    return rows
+        trials.append(replace(runner.trial("felrec-q"), name="felrec-q-nn", scoring={"neighbours": 10}))
+    return trials
 
 
 def _table(results: Sequence[Result], paper: Published) -> MarkdownTable:

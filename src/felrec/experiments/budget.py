@@ -14,7 +14,7 @@ from felrec.evaluation.protocols import BLOCK, walk
 from felrec.evaluation.report import resolve_exclude_seen
 from felrec.model_kind import ModelKind
 from felrec.recommender import Recommender, Trainable
-from felrec.runs import pick_device
+from felrec.training.device import pick_device
 from felrec.training.optimiser import build_optimiser
 
 SMALLEST_SHARE = 0.25  # of events with gradients; below it, most time goes into events that train nothing

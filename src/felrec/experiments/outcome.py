@@ -84,16 +84,16 @@ def _config(runner: ExperimentRunner, seconds: float) -> dict[str, Any]:
         "seconds": seconds,  # of this command only; earlier commands may have done most of the work
         "device": runner.device,
         "settings": runner.settings,
-        "rows": [_row_config(result) for result in runner.results],
+        "rows": [_trial_config(result) for result in runner.results],
     }
 
 
-def _row_config(result: Result) -> dict[str, Any]:
-    row, manifest = result.trial, result.manifest
+def _trial_config(result: Result) -> dict[str, Any]:
+    trial, manifest = result.trial, result.manifest
     return {
-        "name": row.name,
-        "model": row.model,
-        "settings": {**manifest["settings"], **row.scoring},
+        "name": trial.name,
+        "model": trial.model,
+        "settings": {**manifest["settings"], **trial.scoring},
         "training": manifest["training"] if result.plan else None,
         "plan": result.plan.to_json() if result.plan else None,
         "search": result.search,

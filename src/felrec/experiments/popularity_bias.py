@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from felrec.comparison.stopwatch import write_whole
 from felrec.comparison.trials import Trial
 from felrec.evaluation.plots import new_figure, save_figure
 from felrec.evaluation.report import resolve_exclude_seen
@@ -20,6 +19,7 @@ from felrec.experiments.outcome import Outcome
 from felrec.experiments.runner import ExperimentRunner
 from felrec.experiments.scale import Data
 from felrec.experiments.taste_map import INTERACTIONS, TasteMap, plot_maps, require_tsne, taste_map
+from felrec.files import write_atomically
 from felrec.recommender import Representing
 
 MAPPED = ("sasrec", "felrec-q", "felrec-s")
@@ -66,9 +66,9 @@ def _exposed(runner: ExperimentRunner, trial: Trial, log: Data, *, exclude_seen:
     file = runner.folder(trial, log) / "exposure.json"
     if not file.exists():
         model = runner.before_test(trial, log)
-        with runner.watch.evaluating(f"{trial.name}, exposure", len(log.split.test)) as progress:
+        with runner.reporter.evaluating(f"{trial.name}, exposure", len(log.split.test)) as progress:
             found = exposure(model.recommender, log.split, exclude_seen=exclude_seen, progress=progress)
-        write_whole(file, json.dumps(found.to_json()) + "\n")
+        write_atomically(file, json.dumps(found.to_json()) + "\n")
     told: dict[str, Any] = json.loads(file.read_text())
     return told
 

@@ -39,10 +39,10 @@ def protocols(runner: ExperimentRunner, data: Sequence[Data], other: Data | None
 
 
 def _both(runner: ExperimentRunner, name: str, log: Data) -> tuple[Result, Result]:
-    row = runner.trial(name)
+    trial = runner.trial(name)
     if resolve_exclude_seen("auto", log.split):
-        row = replace(row, exclude_seen="no")  # else only one of the protocols would exclude seen items
-    return runner.result(row, log), runner.result(replace(row, protocol="paper"), log)
+        trial = replace(trial, exclude_seen="no")  # else only one of the protocols would exclude seen items
+    return runner.result(trial, log), runner.result(replace(trial, protocol="paper"), log)
 
 
 def _compared(online: Result, paper: Result) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Trains and evaluates the models of experiments; each combination of log, scale and settings is trained once."""
+"""Runs the trials of experiments: each model is trained once for a log, a scale and settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from felrec.comparison import ProgressReporter, Silent, settings_by_model
-from felrec.comparison.stopwatch import read_cost, write_whole
+from felrec.comparison.stopwatch import read_cost
 from felrec.comparison.trials import Trial, evaluate_trial, train_trial
 from felrec.errors import TrainingError
 from felrec.evaluation.protocols import replay
@@ -17,8 +17,10 @@ from felrec.evaluation.report import Report
 from felrec.experiments.budget import FEW_VALIDATIONS, Plan, is_trained, measure, newest, plan
 from felrec.experiments.scale import Data, Scale
 from felrec.experiments.search import SHARE, best_rate, search_rate
+from felrec.files import write_atomically
 from felrec.fitted import FittedModel
 from felrec.registry import MODELS, model_kind
+from felrec.runs import cache_start
 from felrec.training.checkpoint import RunDirectory
 
 ORDER = (
@@ -53,8 +55,8 @@ class ExperimentRunner:
     settings: dict[str, Any] = field(default_factory=dict)  # applied to every model that has them
     search_lr: bool = False
     device: str = "cpu"
-    watch: ProgressReporter = field(default_factory=Silent)
-    results: list[Result] = field(default_factory=list, repr=False)  # all results so far, for the config file
+    reporter: ProgressReporter = field(default_factory=Silent)
+    results: list[Result] = field(default_factory=list, repr=False)  # all that was asked for, for the config
 
     def chosen(self, usual: tuple[str, ...] | None = None) -> list[str]:
         """The models to run: those requested, else `usual`, else all."""
@@ -79,10 +81,9 @@ class ExperimentRunner:
         planned, search = self._prepare(trial, on, folder)
         model = self._train(trial, on, folder, planned, search)
         test = tested or on
-        if model.fingerprint != test.split.fingerprint and trial.cache is None:
-            trial = replace(trial, cache="reset")
+        trial = replace(trial, cache=cache_start(model, test.split, trial.cache))
         log = "" if model.fingerprint == test.split.fingerprint else test.key
-        found = evaluate_trial(trial, model, test.split, folder, self.watch, device=self.device, log=log)
+        found = evaluate_trial(trial, model, test.split, folder, self.reporter, device=self.device, log=log)
         manifest = RunDirectory.open(folder).manifest
         cost = read_cost(folder)
         result = Result(trial, found.report, folder, manifest, planned, search, cost, found.cpu_seconds)
@@ -93,7 +94,7 @@ class ExperimentRunner:
         """A trained model in its state at the start of the test."""
         folder = self.folder(trial, on)
         model = self._train(trial, on, folder, *self._prepare(trial, on, folder))
-        if model.fingerprint != on.split.fingerprint:
+        if cache_start(model, on.split) == "reset":
             model.recommender.reset()
             replay(model.recommender, on.split.log[: on.split.validation_end])
         return model
@@ -118,14 +119,14 @@ class ExperimentRunner:
         if search:
             trial = replace(trial, settings={**trial.settings, "lr": best_rate(search, trial.name)})
         try:
-            return train_trial(trial, split, folder, self.watch, device=self.device, resume=True)
+            return train_trial(trial, split, folder, self.reporter, device=self.device, resume=True)
         except TrainingError as error:
             run = RunDirectory.open(folder)
             if "best" not in run.manifest:
                 raise TrainingError(f"{trial.name}: {error}") from None
             # The best earlier epoch is the result of this trial, so that the other models still run.
             run.update({"finished": True, "diverged": str(error)})
-            return train_trial(trial, split, folder, self.watch, device=self.device, resume=True)
+            return train_trial(trial, split, folder, self.reporter, device=self.device, resume=True)
 
     def _prepare(self, trial: Trial, on: Data, folder: Path) -> tuple[Plan | None, dict[str, Any] | None]:
         """The plan and the learning-rate search of a trained model; kept on disk, so that a resumed run reuses them."""
@@ -138,13 +139,13 @@ class ExperimentRunner:
             planned, tried = self._plans(trial, on)
             told = {"plan": planned.to_json(), "trial": tried.to_json()}
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(file, json.dumps(told, indent=2) + "\n")
+            write_atomically(file, json.dumps(told, indent=2) + "\n")
         if not self.search_lr:
             return Plan.from_json(told["plan"]), None
         tried = Plan.from_json(told["trial"])
         small = newest(on.split, tried.train_events or len(on.split.train))
         trying = replace(trial, settings={**trial.settings, **tried.settings()})
-        return Plan.from_json(told["plan"]), search_rate(trying, small, folder, self.watch, self.device)
+        return Plan.from_json(told["plan"]), search_rate(trying, small, folder, self.reporter, self.device)
 
     def _plans(self, trial: Trial, on: Data) -> tuple[Plan, Plan]:
         """The plan of the run, and of each trial of the search, which gets a tenth of the budget."""

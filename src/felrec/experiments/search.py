@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from felrec.comparison.progress import ProgressReporter
-from felrec.comparison.stopwatch import read_cost, write_whole
+from felrec.comparison.stopwatch import read_cost
 from felrec.comparison.trials import Trial, train_trial
 from felrec.data.split import Split
 from felrec.errors import TrainingError
+from felrec.files import remove_folder, write_atomically
 from felrec.training.checkpoint import RunDirectory
 
 RATES = (0.1, 0.01, 0.001, 0.0001)  # the paper's grid and one lower rate, which SGD needs on small logs
@@ -23,7 +23,7 @@ def search_rate(
     trial: Trial,
     split: Split,
     folder: Path,
-    watch: ProgressReporter,
+    reporter: ProgressReporter,
     device: str,
 ) -> dict[str, Any]:
     """Train with each rate and return the results by rate; results are kept on disk, the runs are removed."""
@@ -31,9 +31,9 @@ def search_rate(
     tried: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
     for rate in RATES:
         if f"{rate:g}" not in tried:
-            tried[f"{rate:g}"] = _try(trial, rate, split, folder / f"search-{rate:g}", watch, device)
+            tried[f"{rate:g}"] = _try(trial, rate, split, folder / f"search-{rate:g}", reporter, device)
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(file, json.dumps(tried, indent=2) + "\n")
+            write_atomically(file, json.dumps(tried, indent=2) + "\n")
     return tried
 
 
@@ -59,21 +59,15 @@ def at_the_edge(searches: Iterable[tuple[str, dict[str, dict[str, Any]]]]) -> li
     return [name for name, tried, rates in ends if best_rate(tried, name) in (rates[0], rates[-1])]
 
 
-def _try(trial: Trial, rate: float, split: Split, folder: Path, watch: ProgressReporter, device: str) -> dict[str, Any]:
+def _try(
+    trial: Trial, rate: float, split: Split, folder: Path, reporter: ProgressReporter, device: str
+) -> dict[str, Any]:
     attempt = Trial(f"{trial.name} with lr {rate:g}", trial.model, {**trial.settings, "lr": rate})
     try:
-        train_trial(attempt, split, folder, watch, device=device, resume=True)
+        train_trial(attempt, split, folder, reporter, device=device, resume=True)
         result: dict[str, Any] = dict(RunDirectory.open(folder).manifest["best"]["metrics"])
     except TrainingError as error:
         result = {"diverged": str(error)}
     cost = read_cost(folder)
-    _remove(folder)
+    remove_folder(folder)
     return {**result, "cpu_seconds": cost["train_seconds"] + cost["validation_seconds"]}
-
-
-def _remove(folder: Path) -> None:
-    """Rename, then delete: a kill in between must not leave a partial run, which could not be resumed."""
-    aside = folder.with_name(f".{folder.name}")
-    shutil.rmtree(aside, ignore_errors=True)
-    folder.rename(aside)
-    shutil.rmtree(aside)

@@ -60,14 +60,14 @@ def _table(runner: ExperimentRunner, data: Data, other: Data | None, paper: Publ
 
 
 def _results(runner: ExperimentRunner, model: str, data: Data, other: Data | None) -> list[Result]:
-    row = runner.trial(model)
-    found = [runner.result(row, data)]
+    trial = runner.trial(model)
+    found = [runner.result(trial, data)]
     if model == "sasrec":
-        found.append(runner.result(runner.trial(model, MODERN_NAME, **(MODERN | row.settings)), data))
+        found.append(runner.result(runner.trial(model, MODERN_NAME, **(MODERN | trial.settings)), data))
     if model in TRANSFERRED:
-        found.append(runner.result(replace(row, name=f"{model}-reset", cache="reset"), data))
+        found.append(runner.result(replace(trial, name=f"{model}-reset", cache="reset"), data))
         if other is not None:
-            found.append(runner.result(replace(row, name=f"{model}-zero", cache="reset"), other, tested=data))
+            found.append(runner.result(replace(trial, name=f"{model}-zero", cache="reset"), other, tested=data))
     return found
 
 

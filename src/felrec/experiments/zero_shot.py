@@ -69,13 +69,13 @@ def zero_shot(runner: ExperimentRunner, data: Sequence[Data], other: Data | None
 
 
 def _transfers(runner: ExperimentRunner, model: str, tested: Data, data: Sequence[Data]) -> list[Transfer]:
-    """All rows of one tested log: its own weights with each cache, then the weights of the other logs."""
-    row, found = runner.trial(model), []
+    """All trials on one tested log: its own weights with each cache, then the weights of the other logs."""
+    trial, found = runner.trial(model), []
     for source in (tested, *(log for log in data if log is not tested)):
         own = source is tested
         caches: tuple[CacheStart, ...] = ("kept", "reset", "empty") if own else ("reset", "empty")
         for cache in caches:
-            one = replace(row, cache=None if cache == "kept" else cache)
+            one = replace(trial, cache=None if cache == "kept" else cache)
             result = runner.result(one, source, tested=None if own else tested)
             found.append(Transfer(model, source.name, tested.name, result.report.cache, result))
     if found[0].cache == "reset":  # trained on the newest events only, so there is no cache to keep

@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.tables.histories import Pending
+from felrec.data.pending import Pending
 from felrec.errors import ConfigError
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.item_scores import ItemScores

@@ -17,6 +17,7 @@ import apsw
 
 from felrec.data.events import RowChange
 from felrec.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
+from felrec.files import publish
 from felrec.store.checksums import encode_rows, of_name, of_row, to_json
 from felrec.store.protocol import Answer, Base, Batch, Contents, Identity, Removal, TableSpec
 from felrec.store.reading import (
@@ -180,7 +181,7 @@ class SqliteStore:
                 findings = copy.verify()
             if findings:
                 raise StoreDamaged(f"{self.name} is damaged, so there is no copy of it ({findings[0]})")
-            unfinished.rename(path)
+            publish(unfinished, path)
         finally:
             _remove(unfinished)
 
@@ -192,8 +193,6 @@ class SqliteStore:
                 copying.step(-1)  # in one go: a write in between would make it begin again
         finally:
             copy.close()
-        with path.open("r+b") as file:
-            os.fsync(file.fileno())
 
     def verify(self) -> list[str]:
         """Check the file's own structure, every checksum, every count."""

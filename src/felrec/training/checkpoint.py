@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import re
 import shutil
@@ -25,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from felrec.errors import CheckpointError
+from felrec.files import publish, write_atomically
 from felrec.recommender import Tensors
 
 FORMAT = 1
@@ -35,6 +35,8 @@ _CHECKPOINT = re.compile(r"(best-\d{4}|resume-\d{4}-\d{7})(-again)*")
 
 class RunDirectory:
     """Reads and writes the checkpoints of one run."""
+
+    resumable = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,19 +100,13 @@ class RunDirectory:
             ) from None
         with closing(lock):
             self.manifest = self.open(self.path).manifest  # it may have gone on since it was read
+            self._tidy()
             yield
 
     def update(self, changes: dict[str, Any]) -> None:
         """Change entries of the manifest, atomically."""
         self.manifest |= changes
-        temporary = self.path / f".{MANIFEST}.new"
-        with temporary.open("w") as file:
-            json.dump(self.manifest, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path / MANIFEST)
-        _sync_directory(self.path)
+        write_atomically(self.path / MANIFEST, json.dumps(self.manifest, indent=2) + "\n")
 
     def commit(self, slot: str, name: str, files: dict[str, Tensors], notes: dict[str, Any]) -> None:
         """Write a checkpoint folder `name` and make it the one of `slot` ("best" or "resume")."""
@@ -124,20 +120,20 @@ class RunDirectory:
         for file, tensors in files.items():
             target = temporary / f"{file}.safetensors"
             write_tensors(tensors, target)
-            with target.open("r+b") as written:
-                os.fsync(written.fileno())
-                digests[file] = hashlib.file_digest(written, "sha256").hexdigest()
-        _sync_directory(temporary)
-        temporary.rename(final)
+            digests[file] = _digest(target)
+        publish(temporary, final)
         before = self.manifest.get(slot)
         self.update({slot: {"folder": name, "sha256": digests, **notes}})
         if before and before["folder"] != name:
             shutil.rmtree(self.path / before["folder"], ignore_errors=True)
 
-    def tidy(self) -> None:
+    def _tidy(self) -> None:
         """Remove what a killed process left half done or no longer named."""
-        for folder in self.path.glob(".*.new"):
-            shutil.rmtree(folder, ignore_errors=True)
+        for unfinished in self.path.glob(".*.new"):
+            if unfinished.is_dir():
+                shutil.rmtree(unfinished, ignore_errors=True)
+            else:
+                unfinished.unlink()
         for folder in self.path.iterdir():
             if _CHECKPOINT.fullmatch(folder.name) and folder.name not in self._named():
                 shutil.rmtree(folder, ignore_errors=True)
@@ -159,9 +155,7 @@ class RunDirectory:
             raise CheckpointError(f"{self.path} holds no {slot} checkpoint yet; let training finish an epoch")
         path = self.path / entry["folder"] / f"{file}.safetensors"
         try:
-            with path.open("rb") as stored:
-                digest = hashlib.file_digest(stored, "sha256").hexdigest()
-            if digest != entry["sha256"][file]:
+            if _digest(path) != entry["sha256"][file]:
                 raise CheckpointError(f"{path} is damaged (its checksum differs); restore it or train anew")
             return load_file(path)
         except FileNotFoundError:
@@ -187,11 +181,6 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
 
 
-def _sync_directory(path: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a directory
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

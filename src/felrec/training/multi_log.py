@@ -57,31 +57,31 @@ class MultiLogLearner:
         self.models = models
 
     def batches(self, events: Sequence[Events], settings: TrainingSettings, epoch: int) -> InTurn:
-        """Those of all logs, one of `events` for each model."""
+        """The batches of all logs; `events` has one entry for each model."""
         return InTurn(
             [model.batches(log, settings, epoch) for model, log in zip(self.models, events, strict=True)],
         )
 
     def begin_epoch(self) -> None:
-        """Begin every log anew."""
+        """Prepare every model for another pass."""
         for model in self.models:
             model.begin_epoch()
 
     def loss(self, batch: BatchOf) -> Tensor:
-        """Of the model whose log it is."""
+        """The loss of the model whose log the batch is of."""
         return self.models[batch.log].loss(batch.batch)
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
-        """Those that all share."""
+        """The parameters that all models share."""
         return self.models[0].parameters()
 
     def train(self, mode: bool = True) -> None:
-        """Switch all."""
+        """Switch dropout and batch statistics of all models on or off."""
         for model in self.models:
             model.train(mode)
 
     def memory(self) -> Tensors:
-        """Of all, numbered."""
+        """What each model needs to resume, numbered."""
         return _numbered([model.memory() for model in self.models])
 
     def load_memory(self, memory: Tensors) -> None:
@@ -90,7 +90,7 @@ class MultiLogLearner:
             model.load_memory(_of(number, memory))
 
     def state(self) -> Tensors:
-        """Of all, numbered."""
+        """The state of each model, numbered."""
         return _numbered([model.state() for model in self.models])
 
     def load_state(self, state: Tensors) -> None:
@@ -99,7 +99,7 @@ class MultiLogLearner:
             model.load_state(_of(number, state))
 
     def weights(self) -> Tensors:
-        """Those that all share."""
+        """The weights that all models share."""
         return self.models[0].weights()
 
     def load_weights(self, weights: Tensors) -> None:

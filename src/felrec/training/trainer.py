@@ -15,9 +15,9 @@ from felrec.data.batches import Batch, Batches
 from felrec.data.events import Events
 from felrec.errors import ConfigError, TrainingError
 from felrec.recommender import Learner, Tensors
-from felrec.training.checkpoint import RunDirectory
 from felrec.training.optimiser import build_optimiser, load_optimiser_state, optimiser_state
 from felrec.training.schedule import learning_rate
+from felrec.training.sink import CheckpointSink
 
 Validate = Callable[[], dict[str, float]]
 """Evaluates the model on the validation part, leaving behind the state after it."""
@@ -36,14 +36,14 @@ class Listener(Protocol):
 
 
 class Trainer:
-    """Trains a model on the events of a log, or of several, and keeps the best checkpoint in a run directory."""
+    """Trains a model on the events of a log, or of several, and keeps the best checkpoint."""
 
     def __init__(
         self,
         model: Learner,
         events: Events | Sequence[Events],
         settings: TrainingSettings,
-        run: RunDirectory,
+        run: CheckpointSink,
         validate: Validate,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
@@ -57,7 +57,6 @@ class Trainer:
 
     def resume(self) -> None:
         """Continue from the newest resume checkpoint; without one, training starts at the beginning."""
-        self.run.tidy()
         entry = self.run.manifest.get("resume")
         if entry is None:
             return
@@ -88,7 +87,7 @@ class Trainer:
             every = self.settings.validate_every
             if every and self.step % every == 0 and self.step < self.steps:
                 self._validate_within_epoch()
-            if time.monotonic() - self._saved_at >= self.settings.checkpoint_seconds:
+            if self.run.resumable and time.monotonic() - self._saved_at >= self.settings.checkpoint_seconds:
                 self._save_resume()
 
     def _train_step(self, batch: Batch) -> None:
@@ -127,7 +126,8 @@ class Trainer:
         self.run.manifest["epochs"] = [*self.run.manifest.get("epochs", []), record]
         finished = self.epoch, self.step
         self.epoch, self.step = self.epoch + 1, 0
-        self._save_resume()
+        if self.run.resumable:
+            self._save_resume()
         self._tell_validated(*finished, metrics, is_best)
 
     def _validate(self) -> tuple[dict[str, float], Tensors, Tensors]:

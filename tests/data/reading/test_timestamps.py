@@ -69,7 +69,7 @@ def test_nanoseconds_stay_exact_for_sorting() -> None:
         (pl.Series("ts", ["2024-05-01", "17"]), r"row 2: the time '17' .* is a number among dates"),
         (pl.Series("ts", [2**64 - 1], dtype=pl.UInt64), r"row 1: .* is after the year 5138"),
         (pl.Series("ts", [datetime(9999, 12, 31)]), r"row 1: .* is after the year 5138"),
-        (pl.Series("ts", [SECOND * 1000, SECOND]), r"row 2: .* looks like s where others look like ms; mend it"),
+        (pl.Series("ts", [SECOND * 1000, SECOND]), r"row 2: .* looks like s where others look like ms; fix it"),
         (pl.Series("ts", [True, False]), r"column 'ts' is Boolean, not a time; name another with --time-col"),
     ],
 )

@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from felrec.data.pending import Pending
 from felrec.data.tables import histories as histories_module
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.tables.histories import Histories
 
 blocks = st.lists(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 50)), max_size=12),

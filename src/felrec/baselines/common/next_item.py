@@ -15,8 +15,9 @@ from felrec.baselines.common.ranking_losses import bpr
 from felrec.config import TrainingSettings
 from felrec.data.events import Events, Rows
 from felrec.data.tables.histories import Histories
+from felrec.data.tables.table import Stored
 from felrec.data.windows import WindowBatch, Windows
-from felrec.recommender import Queries, RowTable
+from felrec.recommender import Queries
 
 
 class NextItem(LearnedItems):
@@ -105,7 +106,7 @@ class NextItem(LearnedItems):
         """Empty the histories."""
         self.histories.clear()
 
-    def _tables(self) -> dict[str, RowTable]:
+    def _tables(self) -> dict[str, Stored]:
         return {"": self.histories}
 
 

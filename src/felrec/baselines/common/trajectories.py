@@ -36,7 +36,7 @@ class Trajectories:
         self.moved.write(rows[latest], times[latest])
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all vectors and times."""
         self.vectors.clear()
         self.moved.clear()
 

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 from felrec.errors import FetchError
+from felrec.files import publish
 
 
 def unzip(archive: Path, folder: Path) -> None:
@@ -20,7 +21,7 @@ def unzip(archive: Path, folder: Path) -> None:
             _check(opened, archive.name, staging.parent)
             opened.extractall(staging)
         top = list(staging.iterdir())
-        (top[0] if len(top) == 1 and top[0].is_dir() else staging).rename(folder)
+        publish(top[0] if len(top) == 1 and top[0].is_dir() else staging, folder)
     except (zipfile.BadZipFile, EOFError) as error:
         raise FetchError(f"{archive.name} is a damaged ZIP archive ({error}); fetch it again") from error
     finally:

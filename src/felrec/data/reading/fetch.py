@@ -16,6 +16,7 @@ from felrec.data.reading.archive import unzip
 from felrec.data.reading.datasets import DATASETS, Dataset
 from felrec.data.reading.sniff import content_of
 from felrec.errors import FetchError
+from felrec.files import publish
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 """Called with the bytes that are here and the bytes there will be, if known."""
@@ -140,7 +141,7 @@ def _digest(path: Path, kind: str) -> str:
 def _install(part: Path, dataset: Dataset, folder: Path) -> None:
     if not dataset.is_archive:
         folder.mkdir(exist_ok=True)
-        part.rename(folder / dataset.file)
+        publish(part, folder / dataset.file)
         return
     try:
         unzip(part, folder)

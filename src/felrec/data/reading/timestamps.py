@@ -86,7 +86,7 @@ def _numbers(column: pl.Series, unit: str, source: str) -> Ticks:
         smallest = float(column.min() or 0)  # type: ignore[arg-type]
         other = _unit_of(smallest)
         if other != unit and smallest >= _PLAUSIBLE * TICKS_PER_SECOND[other]:
-            _fail(column, column == column.min(), source, f"looks like {other} where others look like {unit}; mend it")
+            _fail(column, column == column.min(), source, f"looks like {other} where others look like {unit}; fix it")
     return _checked(column, TICKS_PER_SECOND[unit], source)
 
 

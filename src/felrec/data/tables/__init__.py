@@ -1,1 +1,1 @@
-"""Tables of rows that events change: each works out its change by a block (reads only) and then applies it."""
+"""Tables of rows that events change; all of them follow the protocol `RowTable`."""

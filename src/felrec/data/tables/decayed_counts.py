@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows
+from felrec.data.tables.growing import GrowingArray
+from felrec.data.tables.table import TableState
 
-HALF_LIVES = (30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+HALF_LIFE_CHOICES = (30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 """In events of the log: what a half-life is chosen from."""
 
 
@@ -26,65 +28,63 @@ class DecayedCounts:
     def __init__(self, half_life: float | None) -> None:
         self.half_life = half_life
         self.events = 0  # of the log, so far
-        self.mass: NDArray[np.float64] = np.zeros(0)  # (items,) as of the event below
-        self.last: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # (items,) number of its last event, 0: none
+        self._mass = GrowingArray(np.float64)  # (items,) as of the event below
+        self._last = GrowingArray(np.int64)  # (items,) number of its last event, 0: none
+
+    def clear(self) -> None:
+        """Remove all counts."""
+        self.events = 0
+        self._mass.clear()
+        self._last.clear()
 
     def add(self, items: Rows) -> None:
-        """Take in events in time order."""
+        """Count events in time order."""
         self.apply_change(self.change(items))
 
     def change(self, items: Rows) -> RowChange:
-        """The counts of the items that events touch, once these are taken in."""
+        """The counts of the items of events, once these are counted."""
         touched, place = np.unique(items, return_inverse=True)
         after = self.events + len(items)
-        known = touched < len(self.mass)
-        mass = np.zeros(len(touched))
-        mass[known] = self.mass[touched[known]] * self._faded(after - self.last[touched[known]])
+        mass = self._mass.read(touched) * self._faded(after - self._last.read(touched))
         np.add.at(mass, place, self._faded(np.arange(len(items) - 1, -1, -1)))
-        last, whole = np.full(len(touched), after), np.zeros(1, dtype=np.int32)
-        return {"mass": (touched, mass), "last": (touched, last), "events": (whole, np.array([after]))}
+        return self._placed(touched, mass, np.full(len(touched), after), after)
 
     def apply_change(self, change: RowChange) -> None:
         """Write what `change` returned."""
-        (items, mass), (_, last) = change["mass"], change["last"]
-        needed = int(items.max(initial=-1)) + 1
-        if needed > len(self.mass):
-            room = max(needed, 2 * len(self.mass)) - len(self.mass)  # by doubling, so that growth stays cheap
-            self.last = np.concatenate([self.last, np.zeros(room, dtype=np.int64)])
-            self.mass = np.concatenate([self.mass, np.zeros(room)])
-        self.mass[items], self.last[items] = mass, last
-        self.events = int(np.array(change["events"][1], dtype=np.int64)[0])
+        self._mass.write(*change["mass"])
+        self._last.write(*change["last"])
+        self.events = int(change["events"][1][0])
 
     def forget(self, items: Rows, taken: NDArray[np.int64], left: NDArray[np.int64]) -> RowChange:
-        """The counts of distinct items once some of their events are taken away, whichever these were.
+        """The counts of distinct items once some of their events are removed, whichever these were.
 
-        Exact where nothing fades. Else an item keeps as large a part of its count as of its events.
+        Exact where nothing fades. Otherwise an item keeps as large a part of its count as of its events.
         """
         mass = left.astype(np.float64)
         if self.half_life is not None:
-            mass *= self.mass[items] / (taken + left)
-        last, whole = np.where(left > 0, self.last[items], 0), np.zeros(1, dtype=np.int32)
-        return {"mass": (items, mass), "last": (items, last), "events": (whole, np.array([self.events]))}
+            mass *= self._mass.read(items) / (taken + left)
+        return self._placed(items, mass, np.where(left > 0, self._last.read(items), 0), self.events)
 
     def of(self, items: Rows) -> NDArray[np.float64]:
-        """The counts of `items`; -inf for one that never came, and for row -1, nobody."""
-        known = (items >= 0) & (items < len(self.mass))
-        known[known] = self.last[items[known]] > 0
-        counts = np.full(len(items), -np.inf)
-        rows = items[known]
-        counts[known] = self.mass[rows] * self._faded(self.events - self.last[rows])
-        return counts
+        """The counts of `items`; -inf for one without events, and for row -1."""
+        last = self._last.read(items)
+        return np.where(last > 0, self._mass.read(items) * self._faded(self.events - last), -np.inf)
 
-    def state(self) -> dict[str, NDArray[np.generic]]:
+    def state(self) -> TableState:
         """A copy of the counts, up to the last item that has one."""
-        rows = int(np.flatnonzero(self.last).max(initial=-1)) + 1
-        return {"mass": self.mass[:rows].copy(), "last": self.last[:rows].copy(), "events": np.array([self.events])}
+        rows = int(np.flatnonzero(self._last.values).max(initial=-1)) + 1
+        mass, last = self._mass.values[:rows].copy(), self._last.values[:rows].copy()
+        return {"mass": mass, "last": last, "events": np.array([self.events])}
 
-    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
-        """Put back what `state` returned."""
-        self.mass = np.array(state["mass"], dtype=np.float64)
-        self.last = np.array(state["last"], dtype=np.int64)
-        self.events = int(np.array(state["events"], dtype=np.int64)[0])
+    def load_state(self, state: TableState) -> None:
+        """Replace all counts by what `state` returned."""
+        self._mass.load(state["mass"])
+        self._last.load(state["last"])
+        self.events = int(state["events"][0])
+
+    def _placed(self, items: Rows, mass: NDArray[np.float64], last: NDArray[np.int64], events: int) -> RowChange:
+        whole = np.zeros(1, dtype=np.int32)  # the number of events is a table of one row
+        return {"mass": (items, mass), "last": (items, last), "events": (whole, np.array([events]))}
 
     def _faded(self, events: NDArray[np.int64]) -> NDArray[np.float64]:
         """What is left of a weight of one after so many events."""

@@ -1,4 +1,4 @@
-"""A table with one row per pair of an owner and something else: what a user took, what was taken together."""
+"""Counts of pairs of an owner and something else: what a user took, what was taken together."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from felrec.data.events import Rows
+from felrec.data.events import RowChange, Rows
+from felrec.data.pending import spread
+from felrec.data.tables.growing import GrowingArray
+from felrec.data.tables.table import TableState
 
-_KEY = "key"
-_OTHER = 0xFFFFFFFF  # the low half of a key; the high half is the owner
-_MERGE_SHARE = 0.125  # of the large part, so that the cost of merging stays in proportion
+Keys = NDArray[np.int64]  # the high half is the owner, the low half the other
+
+_OTHER = 0xFFFFFFFF
+_MERGE_SHARE = 0.125  # of the large index, so that the cost of merging stays in proportion
 _MERGE_LEAST = 4_096
 
 
@@ -20,110 +24,110 @@ class Owned(NamedTuple):
 
     asked: NDArray[np.int64]  # (M,) which of the owners that were asked for
     others: Rows  # (M,)
-    rows: NDArray[np.int64]  # (M,) rows of the table
+    rows: NDArray[np.integer]  # (M,) rows of the table
 
 
-class Pairs:
-    """Keeps columns of values for pairs, and finds all pairs of an owner.
+class Index(NamedTuple):
+    """Where pairs stand in the table, sorted by pair."""
 
-    The rows are a large part and a small one, both sorted by pair. New pairs go into the small part, so that taking in
-    a few does not move all the others. A row number holds until the next `add`.
+    keys: Keys
+    rows: NDArray[np.integer]
 
-    >>> pairs = Pairs(count=np.int64)
-    >>> rows = pairs.add(np.array([7, 7, 3]), np.array([1, 2, 1]))
-    >>> pairs["count"][rows] += 1
+    def find(self, keys: Keys) -> NDArray[np.int64]:
+        """Rows of pairs, -1 for those that are not there."""
+        if not len(self.keys):
+            return np.full(len(keys), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[at] == keys, self.rows[at], -1)
+
+    def insert(self, keys: Keys, rows: Rows) -> Index:
+        """The index with further pairs, sorted as well."""
+        at = np.searchsorted(self.keys, keys)
+        return Index(np.insert(self.keys, at, keys), np.insert(self.rows, at, rows))
+
+
+class PairCounts:
+    """How often each pair met; `marks` are further columns that keep what the latest meeting brought.
+
+    Rows stand in order of arrival and are found by a large and a small index. New pairs go into the small one, so that
+    a few of them do not move all the others.
+
+    >>> pairs = PairCounts()
+    >>> pairs.add(np.array([7, 7, 3, 7]), np.array([1, 2, 1, 1]))
     >>> found = pairs.of(np.array([3, 7]))
     >>> found.asked.tolist(), found.others.tolist(), pairs["count"][found.rows].tolist()
-    ([0, 1, 1], [1, 1, 2], [1, 1, 1])
+    ([0, 1, 1], [1, 1, 2], [1, 2, 1])
     """
 
-    def __init__(self, **columns: DTypeLike) -> None:
-        self.kinds: dict[str, DTypeLike] = {_KEY: np.int64, **columns}
+    def __init__(self, **marks: DTypeLike) -> None:
+        kinds: dict[str, DTypeLike] = {"count": np.int32, **marks}
+        self._columns = {name: GrowingArray(kind) for name, kind in kinds.items()}
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._large, self._length = 0, 0  # rows of the large part, rows of both
-        self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in self.kinds.items()}
+        """Remove all pairs."""
+        for column in self._columns.values():
+            column.clear()
+        self._large = self._small = Index(*np.zeros((2, 0), dtype=np.int64))
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._columns["count"])
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        """A column by row, to be read and written until the next `add`."""
-        return self._columns[column][: self._length]
+        """A column by row, as a view."""
+        return self._columns[column].values
 
-    def add(self, owners: NDArray[np.integer], others: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Rows (M,) of pairs; those that are new have zeros in every column."""
-        if self._length - self._large > max(_MERGE_LEAST, _MERGE_SHARE * self._large):
-            self._merge()
-        keys, which = np.unique(owners.astype(np.int64) << 32 | others, return_inverse=True)  # ascending: found faster
-        (_, large), (begin, small) = self._parts()
-        rows = _find(keys, large)
-        rest = rows < 0
-        new = keys[rest][_find(keys[rest], small) < 0]
-        if len(new):
-            self._insert(new)
-        rows[rest] = begin + _find(keys[rest], self[_KEY][begin:])
-        return rows[which]
+    def add(self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[Any]) -> None:
+        """Count meetings in time order."""
+        self.apply_change(self.change(owners, others, **marks))
+
+    def change(self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[Any]) -> RowChange:
+        """The rows of these pairs once the meetings are counted; a new pair gets the next row."""
+        meetings = owners.astype(np.int64) << 32 | others
+        keys, from_the_end, times = np.unique(meetings[::-1], return_index=True, return_counts=True)
+        latest = len(meetings) - 1 - from_the_end
+        found = self._large.find(keys)
+        rest = found < 0
+        found[rest] = self._small.find(keys[rest])
+        new = found < 0
+        found[new] = len(self) + np.arange(new.sum())
+        rows = found.astype(np.int32)
+        counts = self._columns["count"].read(rows) + times
+        return {"key": (rows, keys), "count": (rows, counts), **{m: (rows, marks[m][latest]) for m in marks}}
+
+    def apply_change(self, change: RowChange) -> None:
+        """Write what `change` returned."""
+        rows, keys = change["key"]
+        new = rows >= len(self)
+        self._small = self._small.insert(keys[new], rows[new])
+        if len(self._small.keys) > max(_MERGE_LEAST, _MERGE_SHARE * len(self._large.keys)):
+            self._large, self._small = self._merged(), Index(*np.zeros((2, 0), dtype=np.int64))
+        for name, column in self._columns.items():
+            column.write(*change[name])
 
     def of(self, owners: NDArray[np.integer]) -> Owned:
         """All pairs of each owner."""
         low = owners.astype(np.int64) << 32
         found = []
-        for start, keys in self._parts():
+        for keys, rows in (self._large, self._small):
             at, asked = spread(np.searchsorted(keys, low), np.searchsorted(keys, low + _OTHER, side="right"))
-            found.append(Owned(asked, (keys[at] & _OTHER).astype(np.int32), start + at))
+            found.append(Owned(asked, (keys[at] & _OTHER).astype(np.int32), rows[at]))
         return Owned(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
-    def state(self) -> dict[str, NDArray[np.generic]]:
-        """A copy of the pairs and their values, sorted: equal for equal contents."""
-        order = np.argsort(self[_KEY], kind="stable")
-        return {name: self[name][order] for name in self.kinds}
+    def state(self) -> TableState:
+        """A copy of the pairs and their values, sorted by pair: equal for equal contents."""
+        keys, rows = self._merged()
+        return {"key": keys, **{name: column.values[rows] for name, column in self._columns.items()}}
 
-    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
-        """Put back what `state` returned."""
-        self._columns = {name: np.array(state[name], dtype=kind) for name, kind in self.kinds.items()}
-        self._large = self._length = len(state[_KEY])
-
-    def _parts(self) -> tuple[tuple[int, NDArray[np.int64]], ...]:
-        """Where each part begins, and its sorted keys."""
-        keys = self[_KEY]
-        return (0, keys[: self._large]), (self._large, keys[self._large :])
-
-    def _insert(self, keys: NDArray[np.int64]) -> None:
-        """Make rows of zeros for new pairs, in the small part."""
-        begin, end, length = self._large, self._length, self._length + len(keys)
-        at = np.searchsorted(self[_KEY][begin:], keys)
+    def load_state(self, state: TableState) -> None:
+        """Replace all pairs by what `state` returned."""
+        self.clear()
+        self._large = Index(np.array(state["key"], dtype=np.int64), np.arange(len(state["key"])))
         for name, column in self._columns.items():
-            small = np.insert(column[begin:end], at, keys if name == _KEY else 0)
-            if length > len(column):  # by doubling, so that growth stays cheap
-                self._columns[name] = column = np.resize(column, max(length, 2 * len(column)))
-            column[begin:length] = small
-        self._length = length
+            column.load(state[name])
 
-    def _merge(self) -> None:
-        """Make one sorted part of the two."""
-        order = np.argsort(self[_KEY], kind="stable")  # which is fast on two sorted runs
-        for name in self._columns:
-            self[name][:] = self[name][order]
-        self._large = self._length
-
-
-def _find(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each key stands among the known ones, which are sorted; -1 if it does not."""
-    if not len(known):
-        return np.full(len(keys), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.where(known[at] == keys, at, -1)
-
-
-def spread(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All places of several runs, and which run each belongs to.
-
-    >>> [column.tolist() for column in spread(np.array([5, 0, 2]), np.array([7, 0, 3]))]
-    [[5, 6, 2], [0, 0, 2]]
-    """
-    lengths = stops - starts
-    run = np.repeat(np.arange(len(lengths)), lengths)
-    return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths), run
+    def _merged(self) -> Index:
+        """One index of all pairs."""
+        keys = np.concatenate([self._large.keys, self._small.keys])
+        order = np.argsort(keys, kind="stable")  # which is fast on two sorted runs
+        return Index(keys[order], np.concatenate([self._large.rows, self._small.rows])[order])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows
+from felrec.data.tables.growing import GrowingArray
+from felrec.data.tables.table import TableState
 
-NOBODY = np.int32(-1)
+_NONE = -1  # the counterpart of a slot that is free
 
 
 class TopKCounts:
@@ -18,37 +18,35 @@ class TopKCounts:
     A count fades by the factor `fade` with every meeting of its owner, so that what was long ago makes room. `marks`
     are further columns of whole numbers that keep what the latest meeting brought.
 
-    >>> tallies = TopKCounts(2, fade=0.5)
-    >>> tallies.add(np.array([7, 7, 7]), np.array([1, 2, 1]))
-    >>> tallies.add(np.array([7, 7]), np.array([3, 1]))
-    >>> rows = tallies.of(np.array([7, 9]))
+    >>> counts = TopKCounts(2, fade=0.5)
+    >>> counts.add(np.array([7, 7, 7]), np.array([1, 2, 1]))
+    >>> counts.add(np.array([7, 7]), np.array([3, 1]))
+    >>> rows = counts.of(np.array([7, 9]))
     >>> rows["other"].tolist(), rows["count"].tolist()
     ([[1, 3], [-1, -1]], [[1.5, 1.0], [0.0, 0.0]])
     """
 
     def __init__(self, size: int, fade: float = 1.0, marks: tuple[str, ...] = ()) -> None:
         self.size, self.fade, self.marks = size, fade, marks
-        self.clear()
+        self._columns = {
+            "other": GrowingArray(np.int32, (size,), fill=_NONE),
+            "count": GrowingArray(np.float32, (size,)),
+            **{mark: GrowingArray(np.int32, (size,)) for mark in marks},
+        }
+
+    @property
+    def owners(self) -> int:
+        """The highest row of an owner plus one."""
+        return len(self._columns["other"])
 
     def clear(self) -> None:
-        """Forget everything."""
-        self.owners = 0  # the highest row seen plus one
-        self._columns: dict[str, NDArray[Any]] = self._blank(0)
+        """Remove all counts."""
+        for column in self._columns.values():
+            column.clear()
 
-    def _blank(self, rows: int) -> dict[str, NDArray[Any]]:
-        shape = (rows, self.size)
-        columns: dict[str, NDArray[Any]] = {"other": np.full(shape, NOBODY), "count": np.zeros(shape, np.float32)}
-        return columns | {mark: np.zeros(shape, np.int32) for mark in self.marks}
-
-    def of(self, owners: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
-        """Every column (B, size) of these owners; nobody, -1, where there is nothing. A copy."""
-        known = owners < self.owners
-        if known.all():
-            return {name: column[owners] for name, column in self._columns.items()}
-        rows = self._blank(len(owners))
-        for name, column in self._columns.items():
-            rows[name][known] = column[owners[known]]
-        return rows
+    def of(self, owners: NDArray[np.integer]) -> TableState:
+        """Every column (B, size) of these owners; the counterpart of a free slot is -1. A copy."""
+        return {name: column.read(owners) for name, column in self._columns.items()}
 
     def add(self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[np.integer]) -> None:
         """Count meetings in time order."""
@@ -63,7 +61,7 @@ class TopKCounts:
     ) -> RowChange:
         """The rows of these owners once the meetings are counted, and of those in `also` that have none yet.
 
-        Whoever keeps rows elsewhere needs one of every owner, met or not.
+        A store of rows needs one of every owner, with or without meetings.
         """
         newcomers = owners[:0] if also is None else also[also >= self.owners]
         touched, place = np.unique(np.concatenate([owners, newcomers]), return_inverse=True)
@@ -92,16 +90,16 @@ class TopKCounts:
 
     def blank(self, owners: Rows) -> RowChange:
         """Empty rows."""
-        return {name: (owners, column) for name, column in self._blank(len(owners)).items()}
+        return {name: (owners, column.blank(len(owners))) for name, column in self._columns.items()}
 
     def without(self, owners: Rows, met: NDArray[np.integer], others: NDArray[np.integer]) -> RowChange:
         """The rows of distinct owners, ascending, without the meetings of `met`, which are some of them, and `others`.
 
         What has faded since is not known, so each meeting is taken away whole.
 
-        >>> tallies = TopKCounts(3)
-        >>> tallies.add(np.array([4, 4, 4]), np.array([7, 8, 8]))
-        >>> change = tallies.without(np.array([4], dtype=np.int32), np.array([4, 4]), np.array([7, 8]))
+        >>> counts = TopKCounts(3)
+        >>> counts.add(np.array([4, 4, 4]), np.array([7, 8, 8]))
+        >>> change = counts.without(np.array([4], dtype=np.int32), np.array([4, 4]), np.array([7, 8]))
         >>> change["other"][1][0].tolist(), change["count"][1][0].tolist()
         ([8, -1, -1], [1.0, 0.0, 0.0])
         """
@@ -112,35 +110,26 @@ class TopKCounts:
         known, slot = found.any(axis=1), found.argmax(axis=1)
         rows["count"][row[known], slot[known]] -= times[known]
         gone = rows["count"] <= 0
-        for name, column in self._blank(len(owners)).items():
-            rows[name][gone] = column[gone]
+        for name, column in self._columns.items():
+            rows[name][gone] = column.fill
         return {name: (owners, column) for name, column in rows.items()}
 
     def apply_change(self, change: RowChange) -> None:
         """Write what `change` returned."""
-        owners: Rows = change["other"][0]
-        self._grow(int(owners.max(initial=-1)) + 1)
         for name, column in self._columns.items():
-            column[owners] = change[name][1]
+            column.write(*change[name])
 
-    def _grow(self, owners: int) -> None:
-        room = len(self._columns["other"])
-        if owners > room:  # by doubling, so that growth stays cheap
-            more = self._blank(max(owners, 2 * room) - room)
-            self._columns = {name: np.concatenate([old, more[name]]) for name, old in self._columns.items()}
-        self.owners = max(self.owners, owners)
-
-    def state(self) -> dict[str, NDArray[np.generic]]:
+    def state(self) -> TableState:
         """A copy of all rows."""
-        return {name: column[: self.owners].copy() for name, column in self._columns.items()}
+        return {name: column.values.copy() for name, column in self._columns.items()}
 
-    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
-        """Put back what `state` returned."""
-        self._columns = {name: np.array(state[name], dtype=column.dtype) for name, column in self._columns.items()}
-        self.owners = len(self._columns["other"])
+    def load_state(self, state: TableState) -> None:
+        """Replace all rows by what `state` returned."""
+        for name, column in self._columns.items():
+            column.load(state[name])
 
 
-def _weakest(rows: dict[str, NDArray[Any]], row: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+def _weakest(rows: TableState, row: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
     """Slots (M,) for newcomers: the more frequent get the weakest; -1 where there are more of them than slots."""
     order = np.lexsort((-times, row))
     ordered = row[order]
@@ -149,7 +138,7 @@ def _weakest(rows: dict[str, NDArray[Any]], row: NDArray[np.int64], times: NDArr
     places = np.arange(len(row))
     nth = places - np.maximum.accumulate(np.where(begins, places, 0))
     crowded = ordered[begins]
-    strength = np.where(rows["other"][crowded] == NOBODY, -1, rows["count"][crowded])
+    strength = np.where(rows["other"][crowded] == _NONE, -1, rows["count"][crowded])
     slots = np.argsort(strength, axis=1, kind="stable")
     size = slots.shape[1]
     found = slots[np.cumsum(begins) - 1, np.minimum(nth, size - 1)]

@@ -16,7 +16,8 @@ from torch.nn import functional as F  # noqa: N812
 from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.pending import Pending
+from felrec.data.tables.histories import Histories
 from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.dropout import Masks
 from felrec.model.kernels.inference import inference

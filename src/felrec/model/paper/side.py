@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from felrec.data.events import RowChange, Rows, prefixed, without_prefix
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.pending import Pending
+from felrec.data.tables.histories import Histories
 from felrec.model.kernels.sequences import Sequences
 from felrec.model.paper.cache import Cache, as_array
 from felrec.recommender import Tensors, load_table, state_of

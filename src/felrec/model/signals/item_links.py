@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows, prefixed, without_prefix
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.pending import Pending
+from felrec.data.tables.histories import Histories
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import Block, RecentEvents

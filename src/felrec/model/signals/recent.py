@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, RowChange, Rows, prefixed, without_prefix
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.pending import Pending
+from felrec.data.tables.histories import Histories
 from felrec.recommender import ErasureContext, Queries
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows, Times, prefixed, without_prefix
-from felrec.data.tables.pair_counts import spread
+from felrec.data.pending import spread
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import Block, RecentEvents

@@ -13,10 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from felrec.data.hashing import splitmix64
 from felrec.model.paper.cache import Cache
-
-_STEP = 0x9E3779B97F4A7C15  # of splitmix64, whose mixing spreads every bit of the row over the whole word
-_MIX = (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)
 
 
 def seeds(rows: NDArray[np.integer], width: int, side: int) -> Tensor:
@@ -29,10 +27,7 @@ def seeds(rows: NDArray[np.integer], width: int, side: int) -> Tensor:
     """
     words = np.arange(-(-width // 64), dtype=np.uint64)
     numbers = (rows.astype(np.int64).astype(np.uint64) * np.uint64(2) + np.uint64(side))[..., None]
-    mixed = (numbers * np.uint64(len(words)) + words + np.uint64(1)) * np.uint64(_STEP)
-    for shift, factor in _MIX:
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
+    mixed = splitmix64(numbers * np.uint64(len(words)) + words)
     bits = (mixed[..., None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     signs = bits.reshape(*rows.shape, 64 * len(words))[..., :width].astype(np.float32) * 2 - 1
     return torch.from_numpy(signs / np.float32(math.sqrt(width)))

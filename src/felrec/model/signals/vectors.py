@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.tables.histories import Histories, Pending
+from felrec.data.pending import Pending
+from felrec.data.tables.histories import Histories
 from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.sequences import Sequences, encode
 from felrec.model.paper.cache import as_array

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows
+from felrec.data.pending import Pending
 from felrec.data.seen import PAIR, PairRecords
-from felrec.data.tables.histories import Pending
 from felrec.store.protocol import EVENT, Contents, EventRecords
 
 Places = NDArray[np.int64]

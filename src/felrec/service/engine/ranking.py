@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.events import Rows
-from felrec.data.tables.histories import Pending
+from felrec.data.pending import Pending
 from felrec.errors import InvalidRequest, NotFound
 from felrec.recommender import Queries, Representing
 from felrec.service.engine.serving_state import ServingState

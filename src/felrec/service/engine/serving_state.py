@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from felrec.data.events import Events, RowChange
-from felrec.data.tables.decayed_counts import HALF_LIVES, DecayedCounts
+from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
 from felrec.fitted import FittedModel
 from felrec.item_score_cache import ItemScoreCache
 from felrec.model.paper.cache import last_occurrence
@@ -155,7 +155,7 @@ class ServingState:
         self.clock = max(self.base_clock, self.index.newest_before(self.index.blocks))
 
     def _popularity(self) -> DecayedCounts:
-        counts = DecayedCounts(HALF_LIVES[2])
+        counts = DecayedCounts(HALF_LIFE_CHOICES[2])
         counts.add(self.index.items[self.index.users >= 0])
         return counts
 

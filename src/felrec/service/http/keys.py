@@ -9,15 +9,14 @@ import hashlib
 import hmac
 import json
 import logging
-import os
 import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from felrec.errors import ConfigError
+from felrec.files import write_atomically
 
 _log = logging.getLogger(__name__)
 
@@ -115,17 +114,7 @@ class KeyFile:
         """Replace the file in one step, readable by its owner alone."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         document = {"version": VERSION, "keys": [asdict(key) for key in keys]}
-        beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        if self.path.exists():  # whoever serves must still be able to read it
-            owner = self.path.stat()
-            with suppress(PermissionError):
-                os.chown(beside, owner.st_uid, owner.st_gid)
-        beside.replace(self.path)
+        write_atomically(self.path, json.dumps(document, indent=2) + "\n", private=True)
         self._stamp = None
 
 

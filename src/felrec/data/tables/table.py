@@ -1,0 +1,39 @@
+"""What all tables have in common."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from felrec.data.events import RowChange
+
+TableState = dict[str, NDArray[Any]]  # the arrays of a table, by name
+
+
+class Stored(Protocol):
+    """Arrays, by name, that can be saved and restored."""
+
+    def state(self) -> TableState:
+        """A copy of all arrays."""
+        ...
+
+    def load_state(self, state: TableState) -> None:
+        """Replace all arrays by what `state` returned."""
+        ...
+
+
+class RowTable(Stored, Protocol):
+    """Arrays of rows, by name: part of what a recommender knows from events."""
+
+    def change(self, *events: Any, **columns: Any) -> RowChange:
+        """The rows that events would write. Reads only; each table says which columns of events it needs."""
+        ...
+
+    def apply_change(self, change: RowChange) -> None:
+        """Write what `change` returned."""
+        ...
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        ...
