@@ -17,7 +17,7 @@ import pytest
 from felrec import demo
 from felrec.errors import CheckpointError
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import NewEvent
+from stores import post
 
 from .conftest import ENVIRONMENT
 
@@ -97,7 +97,7 @@ def test_a_demo_that_is_served_is_not_removed(tmp_path: Path, monkeypatch: pytes
     engine = demo.prepare(tmp_path / "demo")
     with pytest.raises(CheckpointError, match="served by a demo that runs already"):
         demo.prepare(tmp_path / "demo")
-    assert engine.submit([NewEvent("ada", "tea")]).result().events == 601
+    assert post(engine, [("ada", "tea")]).events == 601
     engine.close()
     assert (tmp_path / "demo" / "store.sqlite").exists()
 

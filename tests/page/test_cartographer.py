@@ -14,10 +14,11 @@ from felrec import runs
 from felrec.data.synthetic import synthetic_log
 from felrec.fitted import FittedModel
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import Attributes, NewEvent
+from felrec.service.engine.types import Attributes
 from felrec.service.http import map as maps
-from felrec.service.http.map import Cartographer, Map, Waiting, embed
+from felrec.service.http.map import Cartographer, Map, MapMatch, Waiting, embed
 from felrec.store.sqlite import SqliteStore
+from stores import Given, post
 
 
 def opened(model: FittedModel, folder: Path) -> Engine:
@@ -69,15 +70,15 @@ def test_a_map_is_made_once_and_anew_when_it_is_outgrown(engine: Engine) -> None
     assert isinstance(waiting, Waiting)
     assert waiting.working
     assert "t-SNE" in waiting.message
-    assert cartographer.match(user="5") == (0, [], [])
+    assert cartographer.match(user="5") == MapMatch(0, (), ())
     made = finished(cartographer)
     assert len(made.users) == engine.health().users
     assert cartographer.latest() == made
-    version, users, items = cartographer.match(item=made.items[0].id)
-    assert (version, len(users), len(items)) == (made.version, len(made.users), len(made.items))
-    assert items[0] == pytest.approx(1.0, abs=1e-4)
-    crowd = [NewEvent(f"user {number}", "1") for number in range(engine.health().events // 2)]
-    engine.submit(crowd).result()
+    match = cartographer.match(item=made.items[0].id)
+    assert (match.version, len(match.users), len(match.items)) == (made.version, len(made.users), len(made.items))
+    assert match.items[0] == pytest.approx(1.0, abs=1e-4)
+    crowd: list[Given] = [(f"user {number}", "1") for number in range(engine.health().events // 2)]
+    post(engine, crowd)
     assert len(finished(cartographer, after=made).users) > len(made.users)
 
 
@@ -86,8 +87,8 @@ def test_a_map_does_not_show_who_was_erased(engine: Engine) -> None:
     cartographer = Cartographer(engine)
     made = finished(cartographer)
     gone = made.users[3].id
-    engine.submit([NewEvent(gone, "a draft of their own")]).result()
-    cartographer._map = made = replace(made, items=(*made.items, made.items[0]._replace(id="a draft of their own")))
+    post(engine, [(gone, "a draft of their own")])
+    cartographer._map = made = replace(made, items=(*made.items, replace(made.items[0], id="a draft of their own")))
     engine.erase_user(gone)
     shown = cartographer.latest()
     assert isinstance(shown, Map)
@@ -95,12 +96,12 @@ def test_a_map_does_not_show_who_was_erased(engine: Engine) -> None:
     left = engine.known("item", [point.id for point in made.items])
     assert "a draft of their own" not in left
     assert [point.id for point in shown.items] == left
-    assert cartographer.match(item=shown.items[0].id)[0] == shown.version != made.version
+    assert cartographer.match(item=shown.items[0].id).version == shown.version != made.version
 
 
 def test_without_open_tsne_it_says_what_to_install(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maps, "find_spec", lambda name: None)
-    assert Cartographer(engine).latest() == Waiting(maps.NEEDS, working=False)
+    assert Cartographer(engine).latest() == Waiting(ready=False, working=False, message=maps.NEEDS)
 
 
 def test_a_model_without_vectors_has_no_map(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from felrec.store.reading import (
     read_meta,
     read_tables,
 )
+from felrec.store.records import EVENT, encode_events
 from felrec.store.schema import APPLICATION, FORMAT, PART, TABLES
 
 _log = logging.getLogger(__name__)
@@ -127,10 +128,10 @@ class SqliteStore:
             counters.items += len(batch.items)
             self._add_ids("users", batch.first_user, batch.users)
             self._add_ids("items", batch.first_item, batch.items)
-            for records in batch.blocks:
-                self._put_records("blocks", counters.blocks, records.tobytes())
+            for events in batch.blocks:
+                self._put_records("blocks", counters.blocks, encode_events(events))
                 counters.blocks += 1
-                counters.events += len(records)
+                counters.events += len(events)
             self._put_state(batch.state, self._tables, counters)
             self._connection.execute("DELETE FROM answers WHERE expires < ?", (time.time(),))
             self._connection.executemany(
@@ -155,10 +156,10 @@ class SqliteStore:
                 self._connection.executemany(
                     f"UPDATE {table} SET id = NULL, crc = ? WHERE row = ?", [(of_row(row, b""), row) for row in rows]
                 )
-            for number, records in removal.blocks.items():
+            for number, events in removal.blocks.items():
                 before = self._value("SELECT length(records) FROM blocks WHERE row = ?", number)
-                counters.events += len(records) - int(before) // records.dtype.itemsize
-                self._put_records("blocks", number, records.tobytes())
+                counters.events += len(events) - int(before) // EVENT.itemsize
+                self._put_records("blocks", number, encode_events(events))
             for number, pairs in removal.parts.items():
                 self._put_records("base", number, pairs.tobytes())
             self._put_state(removal.state, self._tables, counters)
@@ -215,7 +216,7 @@ class SqliteStore:
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
-        """Give it free for others."""
+        """Release it for others."""
         if self._open:
             self._open = False
             if hasattr(self, "_connection"):

@@ -67,8 +67,10 @@ class GrowingArray:
     def read(self, rows: NDArray[np.integer]) -> NDArray[Any]:
         """Copies of rows (B,); those beyond the end, and row -1, are `fill`."""
         known = (rows >= 0) & (rows < self._length)
+        values: NDArray[Any]
         if known.all():
-            return self._room[rows]
+            values = self._room[rows]
+            return values
         values = self.blank(len(rows))
         values[known] = self._room[rows[known]]
         return values

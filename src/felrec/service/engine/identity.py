@@ -8,11 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from felrec.data.events import RowChange
+from felrec.data.seen import PAIR
 from felrec.errors import ConfigError, StoreMismatch
 from felrec.fitted import FittedModel
 from felrec.recommender import Servable, Tensors
 from felrec.registry import model_kind
-from felrec.store.protocol import EMPTY_BASE, PAIR, Base, Identity, Store, TableSpec
+from felrec.store.protocol import EMPTY_BASE, Base, Identity, Store, TableSpec
 
 _MEND = "open it with the run it was made with, or rebuild it for this one with felrec replay"
 

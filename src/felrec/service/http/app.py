@@ -16,6 +16,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from felrec.answers.types import Refusal
 from felrec.errors import (
     FelrecError,
     InvalidRequest,
@@ -43,7 +44,7 @@ from felrec.service.http.middleware import (
     retry_after,
 )
 from felrec.service.http.problems import CODES, Problem
-from felrec.service.http.schemas import Event, Refusal
+from felrec.service.http.schemas import Event
 from felrec.version import __version__
 
 PAGE = Path(__file__).parent / "page"

@@ -1,9 +1,9 @@
-"""Bringing a whole log into a store, resumably."""
+"""Importing a whole log into a store, resumably."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal
@@ -11,13 +11,14 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from felrec.answers.types import Receipt
+from felrec.data.events import EventColumns, Events
 from felrec.data.log import InteractionLog
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
-from felrec.service.engine.checks import read_id
+from felrec.ids import check_id
 from felrec.service.engine.committer import Progress
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import NewEvent, Receipt
 
 Late = Literal["refuse", "take", "skip"]
 _NOTE = "import:"
@@ -27,9 +28,9 @@ _NOTE = "import:"
 class Imported:
     """What became of a log."""
 
-    events: int  # taken in now
+    events: int  # imported now
     before: int  # that the store had already
-    late: int  # of those taken in: older than what the store knew
+    late: int  # of those imported now: older than the newest of the store
     skipped: int = 0
 
 
@@ -38,7 +39,7 @@ def note_of(fingerprint: str) -> str:
     return f"{_NOTE}{fingerprint}"
 
 
-def taken_before(engine: Engine, log: InteractionLog) -> int:
+def imported_before(engine: Engine, log: InteractionLog) -> int:
     """How many events of a log the store has: from earlier imports, or because it began with the state after them.
 
     A log that has grown since is recognised if the events it had then are its first ones.
@@ -71,7 +72,7 @@ def import_log(
     """
     if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
         raise DataError("the log's newest event lies in the future; check --time-unit and the column of times")
-    before, clock = taken_before(engine, log), engine.health().clock
+    before, clock = imported_before(engine, log), engine.health().clock
     start = max(before, int(np.searchsorted(log.times, clock, side="right"))) if late == "skip" else before
     if late == "refuse" and (old := int((log.times[start:] < clock).sum())):
         raise DataError(
@@ -97,19 +98,27 @@ def _finish(running: tuple[int, Future[Receipt]] | None, progress: Progress | No
     return late
 
 
-def _chunks(log: InteractionLog, start: int, size: int) -> Iterator[tuple[list[NewEvent], int]]:
+def _chunks(log: InteractionLog, start: int, size: int) -> Iterator[tuple[EventColumns, int]]:
     """Events with their ids as strings, and where in the log they end."""
     users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
     for begin in range(start, len(log), size):
-        part = log[begin : begin + size]
-        rows = zip(part.users.tolist(), part.items.tolist(), part.times.tolist(), strict=True)
-        yield [NewEvent(users[user], items[item], moment) for user, item, moment in rows], begin + len(part)
+        part = log.events[begin : begin + size]
+        yield named(part, users, items), begin + len(part)
+
+
+def named(events: Events, users: Sequence[str | None], items: Sequence[str | None]) -> EventColumns:
+    """Events with the ids of their rows, none of which is missing."""
+    return EventColumns(
+        [str(users[row]) for row in events.users.tolist()],
+        [str(items[row]) for row in events.items.tolist()],
+        events.times,
+    )
 
 
 def id_strings(ids: Vocabulary, name: str) -> list[str]:
     """All ids as the service spells them, checked as the service does."""
     texts: list[str] = ids.series.cast(pl.String).to_list()
     try:
-        return [read_id(text, name) for text in texts]
+        return [check_id(text, name) for text in texts]
     except ValueError as error:
         raise DataError(f"an id cannot be served: {error}; change it in the log") from None
