@@ -1,6 +1,6 @@
 """What the service answers, each shape defined once: the engine builds it, HTTP serialises it, the client reads it.
 
-A field that may be missing in the JSON has a default, None or NOT_ASKED, and is left out while it has it.
+A field that may be missing in the JSON has a default, None or LEFT_OUT, and is left out while it has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Answer:
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
-NOT_ASKED: tuple[Any, ...] = type("NotAsked", (tuple,), {})()  # empty, and not the same object as ()
+LEFT_OUT: tuple[Any, ...] = type("LeftOut", (tuple,), {})()  # empty, and not the same object as ()
 
 
 def about(text: str) -> dict[str, str]:
@@ -80,7 +80,7 @@ class NearItem(Answer):
 class Recommendation(NearItem):
     """An item to show."""
 
-    why: tuple[Reason, ...] = field(default_factory=lambda: NOT_ASKED)
+    why: tuple[Reason, ...] = field(default_factory=lambda: LEFT_OUT)
 
 
 @dataclass(frozen=True)

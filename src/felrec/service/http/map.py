@@ -9,14 +9,14 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.answers.types import Answer
+from felrec.answers.types import LEFT_OUT, Answer
 from felrec.errors import FelrecError, InvalidRequest, how_to_install
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Side
@@ -40,22 +40,15 @@ class Place(Answer):
 
 
 @dataclass(frozen=True)
-class Map(Answer):
-    """Where users and items lie. `version` tells one map from the next."""
+class MapOfAll(Answer):
+    """The map, or in words why there is none; while `working` it is worth asking again."""
 
     ready: bool
-    version: int
-    users: tuple[Place, ...]
-    items: tuple[Place, ...]
-
-
-@dataclass(frozen=True)
-class Waiting(Answer):
-    """In words why there is no map; while `working` it is worth asking again."""
-
-    ready: bool
-    working: bool
-    message: str
+    working: bool | None = None
+    message: str | None = None
+    version: int | None = None  # tells one map from the next
+    users: tuple[Place, ...] = field(default_factory=lambda: LEFT_OUT)
+    items: tuple[Place, ...] = field(default_factory=lambda: LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -75,11 +68,11 @@ class Cartographer:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._began = 0.0
-        self._map: Map | None = None
+        self._map: MapOfAll | None = None
         self._events = 0  # in the store when the map was made
         self._failure: str | None = None
 
-    def latest(self) -> Map | Waiting:
+    def latest(self) -> MapOfAll:
         """The newest map, or why there is none. Starts making one if there is none, or if it is outgrown."""
         health = self.engine.health()
         with self._lock:
@@ -91,12 +84,12 @@ class Cartographer:
                 return self._as_of_now(self._map)
             if self._failure is not None:
                 failure, self._failure = self._failure, None  # the next look tries again
-                return Waiting(ready=False, working=False, message=failure)
+                return MapOfAll(ready=False, working=False, message=failure)
         users, items = (min(POINTS, number) for number in (health.users, health.items))
         message = WORKING.format(users=users, items=items, seconds=time.monotonic() - self._began)
-        return Waiting(ready=False, working=working, message=message)
+        return MapOfAll(ready=False, working=working, message=message)
 
-    def _as_of_now(self, made: Map) -> Map:
+    def _as_of_now(self, made: MapOfAll) -> MapOfAll:
         """Without users and items that have left the store, and with the titles of now."""
         users, items = self._still_there("user", made.users), self._still_there("item", made.items)
         if len(users) < len(made.users) or len(items) < len(made.items):
@@ -110,7 +103,7 @@ class Cartographer:
     def match(self, *, user: str | None = None, item: str | None = None) -> MapMatch:
         """The match of each user and each item of the map to one user or one item, now."""
         made = self._map
-        if made is None:
+        if made is None or made.version is None:
             return MapMatch(0, (), ())
         users = self.engine.match("user", [point.id for point in made.users], user=user, item=item)
         items = self.engine.match("item", [point.id for point in made.items], user=user, item=item)
@@ -130,7 +123,7 @@ class Cartographer:
         try:
             events = self.engine.health().events
             users, items = self._place("user"), self._place("item")
-            self._map, self._events = Map(True, _version(), users, items), events
+            self._map, self._events = MapOfAll(ready=True, version=_version(), users=users, items=items), events
             note("map made", users=len(users), items=len(items), seconds=round(time.monotonic() - self._began, 1))
         except FelrecError as error:
             self._failure = f"There is no map: {error}"

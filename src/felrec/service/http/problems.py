@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from felrec.answers.types import NOT_ASKED, Answer, Error, Refusal, Rejected
+from felrec.answers.types import LEFT_OUT, Answer, Error, Refusal, Rejected
 
 CODES = {
     400: "bad_request",
@@ -32,7 +32,7 @@ CODES = {
 def fields_of(answer: Answer) -> dict[str, object]:
     """The fields of an answer by name, without those that may be missing and are."""
     kind, given = type(answer), vars(answer).items()  # a default of None is an attribute of the class
-    return {name: one for name, one in given if one is not NOT_ASKED and (one is not None or not hasattr(kind, name))}
+    return {name: one for name, one in given if one is not LEFT_OUT and (one is not None or not hasattr(kind, name))}
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=fields_of)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from felrec.service.http.access import engine_of
 from felrec.service.http.fast_route import Checked
-from felrec.service.http.map import Cartographer, Map, MapMatch, Waiting
+from felrec.service.http.map import Cartographer, MapMatch, MapOfAll
 from felrec.service.http.parameters import Name
 from felrec.service.http.problems import Problem, json_response
 
@@ -28,7 +28,7 @@ TheCartographer = Annotated[Cartographer, Depends(the_cartographer)]
 OneId = Annotated[Name | None, Query()]
 
 
-@router.get("/map", responses={200: {"model": Map | Waiting}})
+@router.get("/map", responses={200: {"model": MapOfAll}})
 def get_map(cartographer: TheCartographer) -> Response:
     """Users and items in the plane, near ones together; made in the background when first asked for."""
     return json_response(cartographer.latest())
