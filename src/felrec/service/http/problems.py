@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from felrec.answers.types import LEFT_OUT, Answer, Error, Refusal, Rejected
+from felrec.answers.types import Error, Refusal, Rejected
+from felrec.service.http.responses import json_response
 
 CODES = {
     400: "bad_request",
@@ -27,15 +27,6 @@ CODES = {
     503: "unavailable",
     507: "store_full",
 }
-
-
-def fields_of(answer: Answer) -> dict[str, object]:
-    """The fields of an answer by name, without those that may be missing and are."""
-    kind, given = type(answer), vars(answer).items()  # a default of None is an attribute of the class
-    return {name: one for name, one in given if one is not LEFT_OUT and (one is not None or not hasattr(kind, name))}
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=fields_of)
 
 
 class Problem(HTTPException):
@@ -57,8 +48,3 @@ class Problem(HTTPException):
         code = CODES.get(self.status_code, "refused")
         refusal = Refusal(Error(code, self.detail, request_id), self.accepted, self.rejected)
         return json_response(refusal, self.status_code, self.headers)
-
-
-def json_response(content: Answer, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer as JSON in UTF-8: the one place that serialises."""
-    return Response(_ENCODER.encode(content).encode(), status, dict(headers or {}), media_type="application/json")

@@ -14,7 +14,8 @@ from felrec.service.http.access import media_type, service_of
 from felrec.service.http.event_parsing import read_events
 from felrec.service.http.fast_route import FastRoute
 from felrec.service.http.middleware import retry_after
-from felrec.service.http.problems import Problem, json_response
+from felrec.service.http.problems import Problem
+from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import EVENTS_BODY
 
 LINES = ("application/x-ndjson", "application/jsonl")

@@ -11,7 +11,7 @@ from felrec.service.engine.types import Attributes as Said
 from felrec.service.http.access import engine_of, json_only
 from felrec.service.http.fast_route import Checked
 from felrec.service.http.parameters import PathId
-from felrec.service.http.problems import json_response
+from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import Attributes
 
 Prefix = Annotated[str, Query(max_length=256, description="how the id begins")]

@@ -10,7 +10,8 @@ from felrec.service.http.access import engine_of
 from felrec.service.http.fast_route import Checked
 from felrec.service.http.map import Cartographer, MapMatch, MapOfAll
 from felrec.service.http.parameters import Name
-from felrec.service.http.problems import Problem, json_response
+from felrec.service.http.problems import Problem
+from felrec.service.http.responses import json_response
 
 router = APIRouter(prefix="/v1", tags=["map"], route_class=Checked)
 

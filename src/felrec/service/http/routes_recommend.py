@@ -16,7 +16,7 @@ from felrec.service.engine.types import Question
 from felrec.service.http.access import engine_of, json_only
 from felrec.service.http.fast_route import Checked, FastRoute
 from felrec.service.http.parameters import Count, ExcludeSeen, IdList, PathId, TagList
-from felrec.service.http.problems import json_response
+from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import Session
 
 router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=Checked)

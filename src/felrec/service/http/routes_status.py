@@ -14,7 +14,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from felrec.answers.types import Alive, EngineStats, Stats
 from felrec.service.http.access import service_of
 from felrec.service.http.middleware import retry_after
-from felrec.service.http.problems import Problem, json_response
+from felrec.service.http.problems import Problem
+from felrec.service.http.responses import json_response
 
 router = APIRouter(tags=["status"])
 
