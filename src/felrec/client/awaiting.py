@@ -53,7 +53,7 @@ class AsyncClient:
         candidates: Sequence[Id] | None = None,
         tags: Sequence[str] = (),
     ) -> Recommendations:
-        """The best k items for someone unknown who had these items; nothing is recorded."""
+        """The best k items for an anonymous user who had these items; nothing is recorded."""
         return await self._send(calls.recommend_session(items, k, exclude_seen, candidates, tags))
 
     async def similar(self, item: Id, k: int = 10) -> NearItems:

@@ -67,7 +67,7 @@ def recommend(
 def recommend_session(
     items: Sequence[Id], k: int, exclude_seen: bool | None, candidates: Sequence[Id] | None, tags: Sequence[str]
 ) -> Call[Recommendations]:
-    """Ask for items for someone unknown who had these items."""
+    """Ask for items for an anonymous user who had these items."""
     body: dict[str, Any] = {"items": _listed(items, "items"), "k": k, "tags": _listed(tags, "tags")}
     if exclude_seen is not None:
         body["exclude_seen"] = exclude_seen

@@ -35,7 +35,7 @@ from felrec.store.schema import APPLICATION, FORMAT, PART, TABLES
 _log = logging.getLogger(__name__)
 
 Mode = Literal["create", "write", "read"]
-_WAIT = 10_000  # milliseconds to wait for somebody else's write
+_WAIT = 10_000  # milliseconds to wait for the write of another process
 _ROWS_AT_ONCE = 64, 8, 1  # of a statement: each one hands the interpreter over, and must wait to get it back
 _FOREIGN = "{name} is no store of felrec, or its head is damaged; give another file, or restore a backup"
 _DAMAGED = "{name} is damaged ({what}); restore a backup, or rebuild it from one with felrec replay"
@@ -325,7 +325,7 @@ class SqliteStore:
             upserts = upserts[whole:]
 
     def _clean(self) -> None:
-        """Move the write-ahead log into the file and empty it, unless somebody still reads what it holds.
+        """Move the write-ahead log into the file and empty it, unless another process still reads it.
 
         What was to be written is on disk already, so nothing here may fail: the next write tries again.
         """
@@ -374,7 +374,7 @@ def _remove(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """Make a file that nobody else can read: it will say what people did. Those beside it get the same rights."""
+    """Make a file that only its owner can read: it holds personal data. Those beside it get the same rights."""
     with suppress(OSError):  # it is there already, or SQLite says what is wrong with its place
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 

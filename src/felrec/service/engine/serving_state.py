@@ -65,10 +65,10 @@ class ServingState:
     def __init__(self, model: FittedModel, contents: Contents) -> None:
         self.model = model
         self.recommender: Recommender = model.recommender
-        self._servable = isinstance(self.recommender, Servable)  # asked once: a protocol takes long to look through
+        self._servable = isinstance(self.recommender, Servable)  # once: checking a protocol is slow
         if isinstance(self.recommender, Trainable):
             self.recommender.train(False)
-        # A model that is not servable may even learn while it observes: to begin anew it needs what it began with.
+        # A model that is not servable may learn while it observes: to start over it needs its first weights.
         self._weights = None if self.servable else self.recommender.weights()
         self.lock = ReadWriteLock()
         self.users, self.items = Directory(contents.users), Directory(contents.items)

@@ -31,7 +31,7 @@ class Attributes(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """Who wants how many items recommended, out of which."""
+    """A request for recommendations: for which user, how many items, out of which."""
 
     user: str | None = None  # None: an anonymous user, who had the items of a session
     session: Sequence[str] = ()  # oldest first

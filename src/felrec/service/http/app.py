@@ -59,7 +59,7 @@ DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, messag
 def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[str] | None = Hosts.LOCAL) -> FastAPI:
     """The service around an engine, which it closes when it stops.
 
-    `hosts` are the names it answers to, None for all of them. Without keys everybody who reaches it may do everything.
+    `hosts` are the names it answers to, None for all of them. Without keys all who can reach it may do everything.
     """
     app = FastAPI(
         title="felrec",

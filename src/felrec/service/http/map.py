@@ -24,7 +24,7 @@ from felrec.service.http.logs import note
 
 POINTS = 1_000  # of each side, those with most events
 FEWEST = 8  # fewer have no shape
-GROWTH = 1.25  # of the events, until the map is made anew
+GROWTH = 1.25  # of the events, until a new map is made
 WORKING = "The map is being made: t-SNE of {users:,} users and {items:,} items, {seconds:.0f} s so far."
 NEEDS = f"The map needs openTSNE: {how_to_install('plots')}; then start the service again."
 

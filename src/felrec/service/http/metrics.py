@@ -50,7 +50,7 @@ class Metrics:
 
     def finished(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        named = method if method in METHODS else "other"  # a label must not take any value that somebody sends
+        named = method if method in METHODS else "other"  # clients must not choose the values of a label
         self.requests.labels(named, route, str(status)).observe(seconds)
         if status in (429, 503, 507):
             self.refused.labels(str(status)).inc()

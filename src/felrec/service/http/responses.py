@@ -20,7 +20,7 @@ def json_response(content: Answer, status: int = 200, headers: Mapping[str, str]
 def fields_of(answer: Answer) -> dict[str, object]:
     """The fields of an answer by name, without those that may be missing and are."""
     given = vars(answer)
-    for name in _may_be_missing(type(answer)):
+    for name in _may_be_missing(type(answer)):  # type: ignore[arg-type]
         if given[name] is None or given[name] is LEFT_OUT:
             given = {**given}
             del given[name]

@@ -65,10 +65,10 @@ def _begins(log: InteractionLog, fingerprint: str, length: int) -> bool:
 def import_log(
     engine: Engine, log: InteractionLog, progress: Progress | None = None, *, late: Late = "refuse"
 ) -> Imported:
-    """Submit what the store lacks of a log. How far it came is written with the events, so it can be called again.
+    """Submit the events of a log that the store lacks. Progress is written with the events, so a second call resumes.
 
-    What is older than the newest event of the store was perhaps there under another name: DataError says how much it
-    is, unless `late` says to take it in as of now, or to skip it.
+    Events older than the newest of the store may be in it already: DataError says how many there are, unless `late`
+    says to import them as of now ("take") or to skip them.
     """
     if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
         raise DataError("the log's newest event lies in the future; check --time-unit and the column of times")
@@ -80,8 +80,10 @@ def import_log(
             " them, add --late skip (only what is newer), else --late take (they count as of now)"
         )
     came_late, running = 0, None
-    for events, end in _chunks(log, start, engine.limits.submission):  # one is prepared while another is taken in
-        came_late += _finish(running, progress)  # before the next: what is noted of it must not hide a failure
+    for events, end in _chunks(
+        log, start, engine.limits.submission
+    ):  # one is prepared while the one before is ingested
+        came_late += _finish(running, progress)  # before the next: its note must not hide a failure
         running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
     came_late += _finish(running, progress)
     return Imported(len(log) - start, before, came_late, start - before)
