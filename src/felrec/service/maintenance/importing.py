@@ -82,7 +82,7 @@ def import_log(
     came_late, running = 0, None
     for events, end in _chunks(
         log, start, engine.limits.submission
-    ):  # one is prepared while the one before is ingested
+    ):  # one is prepared while another is ingested
         came_late += _finish(running, progress)  # before the next: its note must not hide a failure
         running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
     came_late += _finish(running, progress)
