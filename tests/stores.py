@@ -90,8 +90,8 @@ def submit(
     return engine.submit(EventColumns.of(users, items, times), key, rejected)
 
 
-def post(engine: Engine, events: Sequence[Given]) -> Receipt:
-    return submit(engine, events).result(timeout=60)
+def post(engine: Engine, events: Sequence[Given], key: IdempotencyKey | None = None) -> Receipt:
+    return submit(engine, events, key).result(timeout=60)
 
 
 def digest(recommender: Recommender) -> str:

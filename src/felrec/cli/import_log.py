@@ -50,7 +50,7 @@ def import_log(
     from felrec import runs
     from felrec.service.engine.engine import Engine
     from felrec.service.maintenance.importing import import_log as import_into
-    from felrec.service.maintenance.importing import imported_before
+    from felrec.service.maintenance.importing import taken_before
     from felrec.store.sqlite import SqliteStore
 
     path = store or store_of(run or Path("pretrained"))
@@ -58,7 +58,7 @@ def import_log(
     events = open_log(log, user_col, item_col, time_col, time_unit)
     engine = Engine.open(SqliteStore(path), model, empty=empty)
     try:
-        with taking_in(f"{path.name}: taking in {log.name}", len(events) - imported_before(engine, events)) as progress:
+        with taking_in(f"{path.name}: taking in {log.name}", len(events) - taken_before(engine, events)) as progress:
             done = import_into(engine, events, progress, late=late)
         total = engine.health().events
     except KeyboardInterrupt:

@@ -67,10 +67,9 @@ class GrowingArray:
     def read(self, rows: NDArray[np.integer]) -> NDArray[Any]:
         """Copies of rows (B,); those beyond the end, and row -1, are `fill`."""
         known = (rows >= 0) & (rows < self._length)
-        values: NDArray[Any]
         if known.all():
-            values = self._room[rows]
-            return values
+            every: NDArray[Any] = self._room[rows]
+            return every
         values = self.blank(len(rows))
         values[known] = self._room[rows[known]]
         return values

@@ -60,7 +60,7 @@ class KeyFile:
             except ConfigError as error:
                 if self._stamp is None:
                     raise
-                _log.warning("%s; the keys read before stay", error)  # a slip in the file must not lock users out
+                _log.warning("%s; the keys read before stay", error)  # nobody is locked out by a slip
             self._stamp = stamp
         return self._keys
 
@@ -121,7 +121,7 @@ class KeyFile:
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())
-        if self.path.exists():  # the service must still be able to read it
+        if self.path.exists():  # whoever serves must still be able to read it
             owner = self.path.stat()
             with suppress(PermissionError):
                 os.chown(beside, owner.st_uid, owner.st_gid)

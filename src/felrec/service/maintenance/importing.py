@@ -39,7 +39,7 @@ def note_of(fingerprint: str) -> str:
     return f"{_NOTE}{fingerprint}"
 
 
-def imported_before(engine: Engine, log: InteractionLog) -> int:
+def taken_before(engine: Engine, log: InteractionLog) -> int:
     """How many events of a log the store has: from earlier imports, or because it began with the state after them.
 
     A log that has grown since is recognised if the events it had then are its first ones.
@@ -72,7 +72,7 @@ def import_log(
     """
     if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
         raise DataError("the log's newest event lies in the future; check --time-unit and the column of times")
-    before, clock = imported_before(engine, log), engine.health().clock
+    before, clock = taken_before(engine, log), engine.health().clock
     start = max(before, int(np.searchsorted(log.times, clock, side="right"))) if late == "skip" else before
     if late == "refuse" and (old := int((log.times[start:] < clock).sum())):
         raise DataError(
