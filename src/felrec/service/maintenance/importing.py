@@ -80,9 +80,7 @@ def import_log(
             " them, add --late skip (only what is newer), else --late take (they count as of now)"
         )
     came_late, running = 0, None
-    for events, end in _chunks(
-        log, start, engine.limits.submission
-    ):  # one is prepared while another is ingested
+    for events, end in _chunks(log, start, engine.limits.submission):  # one is prepared while another is ingested
         came_late += _finish(running, progress)  # before the next: its note must not hide a failure
         running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
     came_late += _finish(running, progress)
