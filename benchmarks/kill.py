@@ -29,12 +29,12 @@ import numpy as np
 import torch
 
 from felrec import load, split_log, synthetic_log, train
-from felrec.data.events import Events
+from felrec.data.events import EventColumns, Events
 from felrec.fitted import FittedModel
 from felrec.recommender import Recommender
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.serving_state import ServingState
-from felrec.service.engine.types import IdempotencyKey, NewEvent
+from felrec.service.engine.types import IdempotencyKey
 from felrec.store.sqlite import SqliteStore
 
 TINY = {"epochs": 1, "width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "history_length": 16, "queue_size": 64}
@@ -63,10 +63,12 @@ class Sent:
             self.acknowledged.add(key)
 
 
-def events_of(first: int, count: int) -> list[NewEvent]:
+def events_of(first: int, count: int) -> EventColumns:
     """The same events for the same numbers."""
     rng = random.Random(first)
-    return [NewEvent(f"u{rng.randrange(3_000)}", f"i{rng.randrange(1_000)}", START + first + n) for n in range(count)]
+    pairs = [(f"u{rng.randrange(3_000)}", f"i{rng.randrange(1_000)}") for _ in range(count)]
+    times = START + first + np.arange(count, dtype=np.float64)
+    return EventColumns([user for user, _ in pairs], [item for _, item in pairs], times)
 
 
 def child(store: Path, model: FittedModel, again: dict[str, tuple[int, int]], first: int, name: str, pipe: int) -> None:
@@ -132,7 +134,7 @@ def check(store: Path, run: Path, sent: Sent) -> int:
             assert not sent.acknowledged
             return 0
         contents = opened.load()
-    numbers = (contents.events["time"] - START).astype(np.int64)
+    numbers = (contents.events.times - START).astype(np.int64)
     there = set(numbers.tolist())
     assert len(there) == len(numbers), "an event was taken in twice"
     for key, (begin, count) in sent.submissions.items():
@@ -140,12 +142,12 @@ def check(store: Path, run: Path, sent: Sent) -> int:
         assert found in (0, count), f"{key} is there in part: {found} of {count}"
         assert found or key not in sent.acknowledged, f"{key} was acknowledged and is lost"
     online = ServingState(load(run), contents)
-    online.catch_up(contents.block_records[contents.applied :], contents.applied)  # as an engine does when it opens
+    online.catch_up(contents.event_blocks[contents.applied :], contents.applied)  # as an engine does when it opens
     offline = load(run).recommender
-    times = np.maximum.accumulate(np.maximum(contents.events["time"], contents.clock))
+    times = np.maximum.accumulate(np.maximum(contents.events.times, contents.clock))
+    whole = Events(contents.events.users, contents.events.items, times)
     for begin, end in zip(contents.blocks[:-1], contents.blocks[1:], strict=True):
-        window = slice(int(begin), int(end))
-        offline.observe(Events.of(contents.events["user"][window], contents.events["item"][window], times[window]))
+        offline.observe(whole[begin:end])
     assert digest(online.recommender) == digest(offline), "the state differs from an offline replay"
     return len(numbers)
 

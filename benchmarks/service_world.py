@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from felrec import runs
+from felrec.data.events import Events
 from felrec.data.seen import PAIR, PairRecords
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
@@ -75,7 +76,7 @@ def contents(model: FittedModel, world: World) -> Contents:
         items=[world.item(row) for row in range(world.items)],
         pairs=pairs,
         parts=np.array([0, len(pairs)]),
-        events=np.zeros(0, dtype=[("user", "<i4"), ("item", "<i4"), ("time", "<f8")]),
+        events=Events.of([], [], []),
         blocks=np.zeros(1, dtype=np.int64),
         applied=0,
         clock=NEWEST,

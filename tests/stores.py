@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from felrec.data.events import Events
+from felrec.answers.types import Receipt, Rejected
+from felrec.data.events import EventColumns, Events
 from felrec.data.seen import SeenPairs, pair_records
 from felrec.data.split import Sizes
 from felrec.data.vocabulary import Vocabulary
@@ -19,7 +21,7 @@ from felrec.recommender import Recommender
 from felrec.registry import MODELS
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
-from felrec.service.engine.types import IdempotencyKey, NewEvent, Receipt
+from felrec.service.engine.types import IdempotencyKey
 from felrec.store.protocol import Contents
 from felrec.store.sqlite import SqliteStore
 
@@ -35,6 +37,7 @@ TINY = {
     "members": 2,
 }
 NOTHING = Events.of([], [], [])
+Given = tuple[str, str] | tuple[str, str, float]  # user, item, time; now without a time
 
 
 def fitted(name: str = "felrec-q", known: Events = NOTHING, seed: int = 0, **settings: Any) -> FittedModel:
@@ -72,15 +75,23 @@ def open_engine(path: Path, model: FittedModel | None = None, limits: Limits | N
     return Engine.open(SqliteStore(path), model, limits=limits, empty=not len(model.pairs))
 
 
-def made_up(count: int, start: float = 1e9, users: int = 20, items: int = 30, seed: int = 0) -> list[NewEvent]:
+def made_up(count: int, start: float = 1e9, users: int = 20, items: int = 30, seed: int = 0) -> list[Given]:
     """Random events, one a second."""
     rng = np.random.default_rng(seed)
     rows = zip(rng.integers(0, users, count).tolist(), rng.zipf(1.5, count).tolist(), range(count), strict=True)
-    return [NewEvent(f"user {user}", f"item {item % items}", start + n) for user, item, n in rows]
+    return [(f"user {user}", f"item {item % items}", start + n) for user, item, n in rows]
 
 
-def post(engine: Engine, events: Sequence[NewEvent], key: IdempotencyKey | None = None) -> Receipt:
-    return engine.submit(events, key).result(timeout=60)
+def submit(
+    engine: Engine, events: Sequence[Given], key: IdempotencyKey | None = None, rejected: Sequence[Rejected] = ()
+) -> Future[Receipt]:
+    users, items = [event[0] for event in events], [event[1] for event in events]
+    times = [event[2] if len(event) == 3 else None for event in events]
+    return engine.submit(EventColumns.of(users, items, times), key, rejected)
+
+
+def post(engine: Engine, events: Sequence[Given], key: IdempotencyKey | None = None) -> Receipt:
+    return submit(engine, events, key).result(timeout=60)
 
 
 def digest(recommender: Recommender) -> str:
@@ -102,8 +113,8 @@ def contents_of(path: Path) -> Contents:
 def replayed_offline(path: Path, model: FittedModel | None = None) -> str:
     """The state that a model reaches with `observe` alone, given the journal of a store and its boundaries."""
     contents, model = contents_of(path), model or fitted()
-    seen = np.maximum.accumulate(np.maximum(contents.events["time"], contents.clock))  # time never runs backwards
-    whole = Events.of(contents.events["user"], contents.events["item"], seen)
+    seen = np.maximum.accumulate(np.maximum(contents.events.times, contents.clock))  # time never runs backwards
+    whole = Events(contents.events.users, contents.events.items, seen)
     for begin, end in zip(contents.blocks[:-1], contents.blocks[1:], strict=True):
         model.recommender.observe(whole[begin:end])
     return digest(model.recommender)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import felrec
+from felrec.answers.types import NearItem
 from felrec.fitted import Scored
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import IdempotencyKey, NewEvent, ScoredItem
+from felrec.service.engine.types import IdempotencyKey
 from felrec.service.maintenance.replaying import replay_store
 from felrec.store.sqlite import SqliteStore
 from stores import contents_of, post, state_of
@@ -25,7 +26,7 @@ ANSWERS = json.loads((FIXTURES / "answers.json").read_text())
 RUN_OF = {"felrec-s.sqlite": "felrec-s", "pretrained.sqlite": "pretrained"}
 KEY = IdempotencyKey("first post", b"its body")
 
-Top = Iterable[ScoredItem] | Iterable[Scored]
+Top = Iterable[NearItem] | Iterable[Scored]
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def assert_known(engine: Engine, answers: dict[str, Any]) -> None:
     health = engine.health()
     assert {name: getattr(health, name) for name in answers["health"]} == answers["health"]
     users = [engine.user(user.id, 3) for user in engine.search_users("", 1_000)]
-    known = {user.id: [user.events, [[past.item, past.time] for past in user.history]] for user in users}
+    known = {user.id: [user.events, [[past.id, past.timestamp] for past in user.history]] for user in users}
     assert known == answers["users"]
     items = [engine.item(item.id) for item in engine.search_items("", 1_000)]
     assert {item.id: [item.events, item.title, [*item.tags], item.available] for item in items} == answers["items"]
@@ -107,12 +108,12 @@ def test_a_store_recommends_as_it_did(folder: Path, name: str) -> None:
 def test_a_store_goes_on(folder: Path, name: str) -> None:
     with opened(folder / name) as engine:
         before = engine.health().events
-        post(engine, [NewEvent("somebody new", "something new", 6e9), NewEvent("somebody new", "item 1", 6e9 + 1)])
+        post(engine, [("somebody new", "something new", 6e9), ("somebody new", "item 1", 6e9 + 1)])
         assert engine.health().events == before + 2
         state = state_of(engine)
     with opened(folder / name) as engine:
         assert state_of(engine) == state
-        assert [event.item for event in engine.user("somebody new").history] == ["item 1", "something new"]
+        assert [event.id for event in engine.user("somebody new").history] == ["item 1", "something new"]
 
 
 def test_a_store_remembers_the_key_of_a_post_and_who_was_erased(folder: Path) -> None:
@@ -120,7 +121,7 @@ def test_a_store_remembers_the_key_of_a_post_and_who_was_erased(folder: Path) ->
     accepted, late, events = ANSWERS["stores"][path.name]["first_receipt"]
     with opened(path) as engine:
         before = engine.health().events
-        receipt = post(engine, [NewEvent("0", "item 0", 5e9)], KEY)
+        receipt = post(engine, [("0", "item 0", 5e9)], KEY)
         assert (receipt.accepted, receipt.late, receipt.events) == (accepted, late, events)
         assert engine.health().events == before
         assert engine.known("user", ["erased", "late comer"]) == ["late comer"]

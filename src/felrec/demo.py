@@ -25,9 +25,10 @@ from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import CheckpointError, ConfigError, StoreBusy, StoreError, how_to_install
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import Attributes, NewEvent
+from felrec.service.engine.types import Attributes
 from felrec.service.http.listening import listen
 from felrec.service.http.server import serve
+from felrec.service.maintenance.importing import id_strings, named
 from felrec.store.sqlite import SqliteStore
 
 MODEL = "felrec-s"
@@ -205,7 +206,6 @@ def _spelled(text: str) -> str:
 
 
 def _send(engine: Engine, log: InteractionLog, events: Events) -> None:
-    users, items = log.user_ids.ids(events.users), log.item_ids.ids(events.items)
-    rows = [NewEvent(str(u), str(i), float(t)) for u, i, t in zip(users, items, events.times, strict=True)]
-    for start in range(0, len(rows), BLOCK):
-        engine.submit(rows[start : start + BLOCK]).result()
+    users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
+    for block in events.blocks(BLOCK):
+        engine.submit(named(block, users, items)).result()

@@ -18,6 +18,7 @@ from felrec.data.seen import PAIR, PairRecords, SeenPairs
 from felrec.data.vocabulary import Ids, Vocabulary
 from felrec.errors import ConfigError, DataError
 from felrec.evaluation.protocols import replay
+from felrec.ids import spelled
 from felrec.item_score_cache import ItemScoreCache
 from felrec.recommender import Queries, Recommender, Representing, Tensors
 
@@ -145,7 +146,7 @@ class FittedModel:
 def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Times]:
     """Check all events before any is applied, so that a bad one leaves nothing half done."""
     for row in rows:
-        if len(row) != 3 or not all(map(_is_id, row[:2])):
+        if len(row) != 3 or not all(isinstance(spelled(value), str) for value in row[:2]):
             raise DataError(f"event {row!r}: give (user, item, timestamp), ids being whole numbers or strings")
     users, items, times = zip(*rows, strict=True)
     try:
@@ -157,7 +158,3 @@ def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Time
     if stamps[-1] >= MILLISECONDS_FROM:
         raise DataError(f"timestamp {stamps[-1]:.0f} lies after the year 5000: give seconds, not milliseconds")
     return list(users), list(items), stamps
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, int | str | np.integer) and not isinstance(value, bool)

@@ -18,7 +18,7 @@ import needs
 from felrec import demo
 from felrec.errors import CheckpointError
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import NewEvent
+from stores import post
 
 from .conftest import ENVIRONMENT
 
@@ -98,7 +98,7 @@ def test_a_demo_that_is_served_is_not_removed(tmp_path: Path, monkeypatch: pytes
     engine = demo.prepare(tmp_path / "demo")
     with pytest.raises(CheckpointError, match="in use by a running demo"):
         demo.prepare(tmp_path / "demo")
-    assert engine.submit([NewEvent("ada", "tea")]).result().events == 601
+    assert post(engine, [("ada", "tea")]).events == 601
     engine.close()
     assert (tmp_path / "demo" / "store.sqlite").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,10 @@ from felrec.data.events import Events
 from felrec.errors import FelrecError, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Attributes, IdempotencyKey
-from felrec.store.protocol import EVENT, Answer, Base, Batch, Contents, Identity, TableSpec
+from felrec.store.protocol import Answer, Base, Batch, Contents, Identity, TableSpec
+from felrec.store.records import encode_events
 from felrec.store.sqlite import SqliteStore
-from stores import contents_of, fitted, made_up, open_engine, post
+from stores import contents_of, fitted, made_up, open_engine, post, submit
 
 IDENTITY = Identity("a model", {"width": 3}, "weights", "empty")
 TABLES = [TableSpec("vectors", "<f4", (3,)), TableSpec("counts", "<i8", ())]
@@ -27,10 +29,6 @@ def begun(path: Path) -> SqliteStore:
     store = SqliteStore(path)
     store.begin(IDENTITY, Base([], [], np.zeros(0, dtype="<i4,<i4,<i4,<f8"), 0.0, TABLES, {}))
     return store
-
-
-def events(*rows: tuple[int, int, float]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    return np.array(list(rows), dtype=EVENT)
 
 
 def rows(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -43,7 +41,7 @@ def one_block(first: int = 0, applied: int = 1) -> Batch:
         first_item=first,
         users=[f"user {first}"],
         items=["🦔 Robert'); DROP TABLE users;--" * (first + 1)],
-        blocks=[events((first, first, 5.0))],
+        blocks=[Events.of([first], [first], [5.0])],
         state={"vectors": (rows(first), np.full((1, 3), first + 0.5, "<f4")), "counts": (rows(first), np.array([7]))},
         applied=applied,
     )
@@ -70,7 +68,7 @@ def test_what_is_committed_comes_back(tmp_path: Path) -> None:
     assert kept.identity == IDENTITY
     assert kept.users == ["user 0", "user 1"]
     assert str(kept.items[0]).startswith("🦔")
-    assert [block.tolist() for block in kept.block_records] == [[(0, 0, 5.0)], [(1, 1, 5.0)]]
+    assert list(map(encode_events, kept.event_blocks)) == [struct.pack("<iid", n, n, 5.0) for n in (0, 1)]
     assert kept.state["vectors"].tolist() == [[0.5] * 3, [1.5] * 3]
     assert kept.state["counts"].tolist() == [7, 7]
     assert kept.attributes == {"x": {"title": "é"}}
@@ -129,7 +127,7 @@ def test_a_full_store_keeps_what_it_had_and_goes_on_when_there_is_room(tmp_path:
     with begun(tmp_path / "s") as store:
         store.commit(one_block())
         store.limit(store.size())
-        large = Batch(1, 1, blocks=[np.zeros(20_000, dtype=EVENT)], applied=2)
+        large = Batch(1, 1, blocks=[Events.of(*np.zeros((3, 20_000)))], applied=2)
         with pytest.raises(StoreFull, match="no room"):
             store.commit(large)
         assert store.verify() == []
@@ -236,14 +234,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("filled") / "s"
     engine = Engine.open(SqliteStore(path), fitted(known=Events.of([0, 1, 0], [0, 1, 1], [1, 2, 3])))
     post(engine, made_up(300))
-    engine.submit(made_up(10, start=2e9 - 500), IdempotencyKey("a key", b"a body")).result()
+    submit(engine, made_up(10, start=2e9 - 500), IdempotencyKey("a key", b"a body")).result()
     engine.put_item("item 1", Attributes("A title", ("a tag",), True))
     engine.close()
     return path
 
 
 def everything(contents: Contents) -> list[object]:
-    arrays = [contents.pairs, contents.events, contents.blocks, *contents.state.values()]
+    columns = contents.events.users, contents.events.items, contents.events.times
+    arrays = [contents.pairs, *columns, contents.blocks, *contents.state.values()]
     rest = [contents.identity, contents.users, contents.items, contents.attributes, contents.answers, contents.notes]
     return [*(array.tobytes() for array in arrays), *rest, contents.applied, contents.clock]
 

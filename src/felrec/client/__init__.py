@@ -10,12 +10,14 @@
 Needs httpx (the extra `client`), and imports neither torch nor the service.
 """
 
-from felrec.client.answers import (
+from felrec.answers.types import (
     Erasure,
     HistoryEntry,
     Item,
-    Match,
-    Matches,
+    NearItem,
+    NearItems,
+    NearUser,
+    NearUsers,
     Reason,
     Receipt,
     Recommendation,
@@ -32,8 +34,10 @@ __all__ = [
     "Erasure",
     "HistoryEntry",
     "Item",
-    "Match",
-    "Matches",
+    "NearItem",
+    "NearItems",
+    "NearUser",
+    "NearUsers",
     "Reason",
     "Receipt",
     "Recommendation",

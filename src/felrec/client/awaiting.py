@@ -9,8 +9,8 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from felrec.answers.types import Erasure, Item, NearItems, NearUsers, Receipt, Recommendations, User
 from felrec.client import calls
-from felrec.client.answers import Erasure, Item, Matches, Receipt, Recommendations, User
 from felrec.client.calls import Call, Event, Id
 from felrec.client.retries import Retries, options, perhaps_done, read, too_long, unreachable
 
@@ -53,20 +53,20 @@ class AsyncClient:
         candidates: Sequence[Id] | None = None,
         tags: Sequence[str] = (),
     ) -> Recommendations:
-        """The best k items for someone unknown who had these items; nothing is recorded."""
+        """The best k items for an anonymous user who had these items; nothing is recorded."""
         return await self._send(calls.recommend_session(items, k, exclude_seen, candidates, tags))
 
-    async def similar(self, item: Id, k: int = 10) -> Matches:
+    async def similar(self, item: Id, k: int = 10) -> NearItems:
         """The items most like this one."""
-        return await self._send(calls.near("items", item, "similar", k))
+        return await self._send(calls.near(NearItems, "items", item, "similar", k))
 
-    async def audience(self, item: Id, k: int = 10) -> Matches:
+    async def audience(self, item: Id, k: int = 10) -> NearUsers:
         """The users to show an item to."""
-        return await self._send(calls.near("items", item, "audience", k))
+        return await self._send(calls.near(NearUsers, "items", item, "audience", k))
 
-    async def neighbours(self, user: Id, k: int = 10) -> Matches:
+    async def neighbours(self, user: Id, k: int = 10) -> NearUsers:
         """The users most like this one."""
-        return await self._send(calls.near("users", user, "neighbours", k))
+        return await self._send(calls.near(NearUsers, "users", user, "neighbours", k))
 
     async def put_item(
         self, item: Id, *, title: str | None = None, tags: Sequence[str] = (), available: bool = True

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-import operator
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from numbers import Real
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from felrec.client import answers
-from felrec.client.answers import Erasure, Item, Matches, Receipt, Recommendations, User
+from felrec.answers.reading import read
+from felrec.answers.types import Erasure, Item, Receipt, Recommendations, User
 from felrec.errors import DataError
+from felrec.ids import is_text, spelled
 
 A = TypeVar("A")
 Id = str | int
@@ -41,7 +42,7 @@ def record(events: Iterable[Event], key: str | None) -> Call[Receipt]:
     if not (key.isascii() and key.isprintable()):
         raise DataError(f"key {key!r}: an idempotency key is of printable ASCII characters")
     headers = {"Idempotency-Key": key}
-    return Call("POST", "/v1/interactions", answers.receipt, body=list(map(_row, events)), headers=headers)
+    return Call("POST", "/v1/interactions", partial(read, Receipt), body=list(map(_row, events)), headers=headers)
 
 
 def recommend(
@@ -60,35 +61,35 @@ def recommend(
         tags=_repeated(tags or None, "tags"),
         why=why or None,
     )
-    return Call("GET", f"/v1/users/{_part(user)}/recommendations", answers.recommendations, query)
+    return Call("GET", f"/v1/users/{_part(user)}/recommendations", partial(read, Recommendations), query)
 
 
 def recommend_session(
     items: Sequence[Id], k: int, exclude_seen: bool | None, candidates: Sequence[Id] | None, tags: Sequence[str]
 ) -> Call[Recommendations]:
-    """Ask for items for someone unknown who had these items."""
+    """Ask for items for an anonymous user who had these items."""
     body: dict[str, Any] = {"items": _listed(items, "items"), "k": k, "tags": _listed(tags, "tags")}
     if exclude_seen is not None:
         body["exclude_seen"] = exclude_seen
     if candidates is not None:
         body["candidates"] = _listed(candidates, "candidates")
-    return Call("POST", "/v1/recommendations", answers.recommendations, body=body)
+    return Call("POST", "/v1/recommendations", partial(read, Recommendations), body=body)
 
 
-def near(side: str, identifier: Id, relation: str, k: int) -> Call[Matches]:
+def near(kind: type[A], side: str, identifier: Id, relation: str, k: int) -> Call[A]:
     """Ask for similar items, an audience or neighbours."""
-    return Call("GET", f"/v1/{side}/{_part(identifier)}/{relation}", answers.matches, _query(k=k))
+    return Call("GET", f"/v1/{side}/{_part(identifier)}/{relation}", partial(read, kind), _query(k=k))
 
 
 def put_item(identifier: Id, title: str | None, tags: Sequence[str], available: bool) -> Call[Item]:
     """Say what an item is called, how it is tagged, and whether it may be recommended."""
     body = {"title": title, "tags": _listed(tags, "tags"), "available": available}
-    return Call("PUT", f"/v1/items/{_part(identifier)}", answers.item, body=body)
+    return Call("PUT", f"/v1/items/{_part(identifier)}", partial(read, Item), body=body)
 
 
 def item(identifier: Id) -> Call[Item]:
     """Ask for an item."""
-    return Call("GET", f"/v1/items/{_part(identifier)}", answers.item)
+    return Call("GET", f"/v1/items/{_part(identifier)}", partial(read, Item))
 
 
 def delete_item(identifier: Id) -> Call[None]:
@@ -98,13 +99,13 @@ def delete_item(identifier: Id) -> Call[None]:
 
 def user(identifier: Id) -> Call[User]:
     """Ask for a user."""
-    return Call("GET", f"/v1/users/{_part(identifier)}", answers.user)
+    return Call("GET", f"/v1/users/{_part(identifier)}", partial(read, User))
 
 
 def erase_user(identifier: Id) -> Call[Erasure]:
     """Erase a user."""
     return Call(
-        "DELETE", f"/v1/users/{_part(identifier)}", answers.erasure, gone=lambda: Erasure(0, 0, 0, cleaned=False)
+        "DELETE", f"/v1/users/{_part(identifier)}", partial(read, Erasure), gone=lambda: Erasure(0, 0, 0, cleaned=False)
     )
 
 
@@ -133,14 +134,11 @@ def _time(time: object, event: Event) -> float | str:
 
 
 def _id(value: Id) -> Id:
-    """An id that JSON can carry: a string, or a whole number of any kind."""
-    try:
-        if isinstance(value, str):
-            value.encode()  # half of an emoji is no text
-            return value
-        return operator.index(value)
-    except (TypeError, UnicodeEncodeError):
-        raise DataError(f"id {value!r}: give a string or a whole number") from None
+    """An id that JSON can carry. Whether it is a good one is for the service to say, row by row."""
+    text = spelled(value)
+    if not isinstance(text, str) or not is_text(text):
+        raise DataError(f"id {value!r}: give a string or a whole number")
+    return text if isinstance(value, str) else int(text)
 
 
 def _part(identifier: Id) -> str:

@@ -9,8 +9,8 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from felrec.answers.types import Erasure, Item, NearItems, NearUsers, Receipt, Recommendations, User
 from felrec.client import calls
-from felrec.client.answers import Erasure, Item, Matches, Receipt, Recommendations, User
 from felrec.client.calls import Call, Event, Id
 from felrec.client.retries import Retries, options, perhaps_done, read, too_long, unreachable
 
@@ -53,20 +53,20 @@ class Client:
         candidates: Sequence[Id] | None = None,
         tags: Sequence[str] = (),
     ) -> Recommendations:
-        """The best k items for someone unknown who had these items; nothing is recorded."""
+        """The best k items for an anonymous user who had these items; nothing is recorded."""
         return self._send(calls.recommend_session(items, k, exclude_seen, candidates, tags))
 
-    def similar(self, item: Id, k: int = 10) -> Matches:
+    def similar(self, item: Id, k: int = 10) -> NearItems:
         """The items most like this one."""
-        return self._send(calls.near("items", item, "similar", k))
+        return self._send(calls.near(NearItems, "items", item, "similar", k))
 
-    def audience(self, item: Id, k: int = 10) -> Matches:
+    def audience(self, item: Id, k: int = 10) -> NearUsers:
         """The users to show an item to."""
-        return self._send(calls.near("items", item, "audience", k))
+        return self._send(calls.near(NearUsers, "items", item, "audience", k))
 
-    def neighbours(self, user: Id, k: int = 10) -> Matches:
+    def neighbours(self, user: Id, k: int = 10) -> NearUsers:
         """The users most like this one."""
-        return self._send(calls.near("users", user, "neighbours", k))
+        return self._send(calls.near(NearUsers, "users", user, "neighbours", k))
 
     def put_item(self, item: Id, *, title: str | None = None, tags: Sequence[str] = (), available: bool = True) -> Item:
         """Say what an item is called, how it is tagged, and whether it may be recommended."""

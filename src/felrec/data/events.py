@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -47,6 +47,58 @@ class Events:
         """Consecutive runs of at most `size` events."""
         for start in range(0, len(self), size):
             yield self[start : start + size]
+
+    def not_before(self, clock: float) -> Events:
+        """The same events with times that never run backwards, starting at `clock`.
+
+        >>> Events.of([0, 1, 0], [5, 5, 6], [10.0, 12.0, 11.0]).not_before(11.0).times.tolist()
+        [11.0, 12.0, 12.0]
+        """
+        return Events(self.users, self.items, np.maximum.accumulate(np.maximum(self.times, clock)))
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """Interactions with external ids, as they come from a client or a log.
+
+    >>> given = EventColumns.of(["ada", "bob", "ada"], ["tea", "jam", "rye"], [7.0, None, 5.0])
+    >>> given.in_time_order(now=6.0)
+    EventColumns(users=['ada', 'bob', 'ada'], items=['rye', 'jam', 'tea'], times=array([5., 6., 7.]))
+    """
+
+    users: list[str]
+    items: list[str]
+    times: Times  # (B,) seconds; NaN is now
+
+    @classmethod
+    def of(cls, users: list[str], items: list[str], times: Sequence[float | None]) -> EventColumns:
+        """A time of None is now."""
+        return cls(users, items, np.array(times, dtype=np.float64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[EventColumns]) -> EventColumns:
+        """Several one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        users, items = [user for part in parts for user in part.users], [item for part in parts for item in part.items]
+        return cls(users, items, np.concatenate([part.times for part in parts]))
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def blocks(self, size: int) -> Iterator[EventColumns]:
+        """Consecutive runs of at most `size` events."""
+        for window in (slice(start, start + size) for start in range(0, len(self), size)):
+            yield EventColumns(self.users[window], self.items[window], self.times[window])
+
+    def in_time_order(self, now: float) -> EventColumns:
+        """Sorted by time, those without a time being of now; ties keep their order."""
+        times = np.where(np.isnan(self.times), now, self.times)
+        if (times[1:] >= times[:-1]).all():
+            return EventColumns(self.users, self.items, times)
+        order = np.argsort(times, kind="stable")
+        places = order.tolist()
+        return EventColumns([self.users[at] for at in places], [self.items[at] for at in places], times[order])
 
 
 def prefixed(prefix: str, named: Mapping[str, T]) -> dict[str, T]:

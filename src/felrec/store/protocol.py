@@ -13,13 +13,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange, Rows
-from felrec.data.seen import PAIR, PairRecords
+from felrec.data.events import Events, RowChange, Rows
+from felrec.data.seen import PairRecords
 
-EVENT = np.dtype([("user", "<i4"), ("item", "<i4"), ("time", "<f8")])
-"""A journalled event: rows of the user and the item, and the time as it was given."""
-
-EventRecords = NDArray[np.void]  # of dtype EVENT
 EMPTY_BASE = "empty"  # the base of a store that began with no events at all
 
 
@@ -70,9 +66,9 @@ class Batch:
     first_item: int = 0
     users: Sequence[str] = ()
     items: Sequence[str] = ()
-    blocks: Sequence[EventRecords] = ()
+    blocks: Sequence[Events] = ()  # with times as they were given
     state: RowChange = field(default_factory=dict)
-    applied: int = 0  # how many blocks the state has taken in after this
+    applied: int = 0  # how many blocks the state includes after this
     answers: Sequence[Answer] = ()
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of items, by id
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -83,8 +79,8 @@ class Removal:
     """One user's traces, made durable as a whole: what stays of the blocks and base parts they were in."""
 
     user: int
-    items: Rows  # that nobody else had: their ids go too
-    blocks: Mapping[int, EventRecords]
+    items: Rows  # that no other user had: their ids go too
+    blocks: Mapping[int, Events]
     parts: Mapping[int, PairRecords]
     state: RowChange
 
@@ -98,9 +94,9 @@ class Contents:
     items: list[str | None]
     pairs: PairRecords  # of the base
     parts: NDArray[np.int64]  # (P + 1,) where the parts of the base begin
-    events: EventRecords
+    events: Events  # the journal, with times as they were given
     blocks: NDArray[np.int64]  # (B + 1,) where the blocks of the journal begin
-    applied: int  # how many blocks the state has taken in; the others are to be replayed
+    applied: int  # how many blocks the state includes; the others are to be replayed
     clock: float  # of the base
     state: dict[str, NDArray[np.generic]]
     attributes: dict[str, dict[str, Any]]  # of items, by id
@@ -108,7 +104,7 @@ class Contents:
     notes: dict[str, str]
 
     @property
-    def block_records(self) -> list[EventRecords]:
+    def event_blocks(self) -> list[Events]:
         """The journal, block by block."""
         return [self.events[a:b] for a, b in zip(self.blocks[:-1], self.blocks[1:], strict=True)]
 
@@ -143,7 +139,7 @@ class Store(Protocol):
         ...
 
     def erase(self, removal: Removal) -> bool:
-        """Remove a user. False if older pages remain for now because somebody reads them; the next commit retries."""
+        """Remove a user. False if older pages remain because another process reads them; the next commit retries."""
         ...
 
     def backup(self, path: Path) -> None:
@@ -159,22 +155,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Give it free for others."""
+        """Release it for others."""
         ...
-
-
-__all__ = [
-    "EMPTY_BASE",
-    "EVENT",
-    "PAIR",
-    "Answer",
-    "Base",
-    "Batch",
-    "Contents",
-    "EventRecords",
-    "Identity",
-    "PairRecords",
-    "Removal",
-    "Store",
-    "TableSpec",
-]

@@ -12,8 +12,10 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.data.seen import PAIR
 from felrec.store.checksums import of_name, of_row
-from felrec.store.protocol import EVENT, PAIR, Answer, Contents, Identity, TableSpec
+from felrec.store.protocol import Answer, Contents, Identity, TableSpec
+from felrec.store.records import EVENT, decode_events
 
 Report = Callable[[str], None]  # is told what is wrong; it raises, or notes it so that the rest is checked too
 _CHUNK = 1 << 17  # rows of the state that are read at a time
@@ -74,7 +76,7 @@ def read_contents(connection: apsw.Connection, report: Report) -> Contents:
         items=_read_ids(connection, "items", counters.items, report),
         pairs=pairs,
         parts=parts,
-        events=events,
+        events=decode_events(events),
         blocks=blocks,
         applied=counters.applied,
         clock=counters.clock,
@@ -197,9 +199,12 @@ def _check_references(contents: Contents, counters: Counters, report: Report) ->
         report(f"blocks: there should be {counters.events} events, but there are {len(contents.events)}")
     if not 0 <= contents.applied <= counters.blocks:
         report("the state is of more blocks than there are")
-    for records in (contents.pairs, contents.events):
-        for column, ids in (("user", contents.users), ("item", contents.items)):
-            rows = records[column]
+    pairs, events = contents.pairs, contents.events
+    for column, ids, columns in (
+        ("user", contents.users, (pairs["user"], events.users)),
+        ("item", contents.items, (pairs["item"], events.items)),
+    ):
+        for rows in columns:
             if len(rows) and not (rows.min() >= 0 and rows.max() < len(ids)):
                 report(f"an event is of a {column} that does not exist")
             elif len(rows) and any(ids[row] is None for row in np.unique(rows).tolist()):

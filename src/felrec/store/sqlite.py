@@ -30,12 +30,13 @@ from felrec.store.reading import (
     read_meta,
     read_tables,
 )
+from felrec.store.records import EVENT, encode_events
 from felrec.store.schema import APPLICATION, FORMAT, PART, TABLES
 
 _log = logging.getLogger(__name__)
 
 Mode = Literal["create", "write", "read"]
-_WAIT = 10_000  # milliseconds to wait for somebody else's write
+_WAIT = 10_000  # milliseconds to wait for the write of another process
 _ROWS_AT_ONCE = 64, 8, 1  # of a statement: each one hands the interpreter over, and must wait to get it back
 _FOREIGN = "{name} is no store of felrec, or its head is damaged; give another file, or restore a backup"
 _DAMAGED = "{name} is damaged ({what}); restore a backup, or rebuild it from one with felrec replay"
@@ -128,10 +129,10 @@ class SqliteStore:
             counters.items += len(batch.items)
             self._add_ids("users", batch.first_user, batch.users)
             self._add_ids("items", batch.first_item, batch.items)
-            for records in batch.blocks:
-                self._put_records("blocks", counters.blocks, records.tobytes())
+            for events in batch.blocks:
+                self._put_records("blocks", counters.blocks, encode_events(events))
                 counters.blocks += 1
-                counters.events += len(records)
+                counters.events += len(events)
             self._put_state(batch.state, self._tables, counters)
             self._connection.execute("DELETE FROM answers WHERE expires < ?", (time.time(),))
             self._connection.executemany(
@@ -156,10 +157,10 @@ class SqliteStore:
                 self._connection.executemany(
                     f"UPDATE {table} SET id = NULL, crc = ? WHERE row = ?", [(of_row(row, b""), row) for row in rows]
                 )
-            for number, records in removal.blocks.items():
+            for number, events in removal.blocks.items():
                 before = self._value("SELECT length(records) FROM blocks WHERE row = ?", number)
-                counters.events += len(records) - int(before) // records.dtype.itemsize
-                self._put_records("blocks", number, records.tobytes())
+                counters.events += len(events) - int(before) // EVENT.itemsize
+                self._put_records("blocks", number, encode_events(events))
             for number, pairs in removal.parts.items():
                 self._put_records("base", number, pairs.tobytes())
             self._put_state(removal.state, self._tables, counters)
@@ -214,7 +215,7 @@ class SqliteStore:
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
-        """Give it free for others."""
+        """Release it for others."""
         if self._open:
             self._open = False
             if hasattr(self, "_connection"):
@@ -323,7 +324,7 @@ class SqliteStore:
             upserts = upserts[whole:]
 
     def _clean(self) -> None:
-        """Move the write-ahead log into the file and empty it, unless somebody still reads what it holds.
+        """Move the write-ahead log into the file and empty it, unless another process still reads it.
 
         What was to be written is on disk already, so nothing here may fail: the next write tries again.
         """
@@ -372,7 +373,7 @@ def _remove(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """Make a file that nobody else can read: it will say what people did. Those beside it get the same rights."""
+    """Make a file that only its owner can read: it holds personal data. Those beside it get the same rights."""
     with suppress(OSError):  # it is there already, or SQLite says what is wrong with its place
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from felrec.answers.types import BestItems
 from felrec.data.events import Rows
 from felrec.errors import Stopped
 from felrec.recommender import Queries
-from felrec.service.engine import ranking
+from felrec.service.engine import similarity
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import Question, Recommendations
-from stores import fitted, made_up, open_engine, post
+from felrec.service.engine.types import Question
+from stores import fitted, made_up, open_engine, post, submit
 
 USERS = [f"user {n}" for n in range(20)]
 NONSENSE = Question("user 1", candidates=[["no name"]])  # type: ignore[list-item]
@@ -30,13 +31,13 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.close()
 
 
-def asked_together(engine: Engine, questions: list[Question]) -> list[Future[Recommendations]]:
+def asked_together(engine: Engine, questions: list[Question]) -> list[Future[BestItems]]:
     """Ask while nobody may read, so that all questions wait."""
     with engine._state.lock.write():
         return [engine.ask(question) for question in questions]
 
 
-def same(one: Recommendations, other: Recommendations) -> bool:
+def same(one: BestItems, other: BestItems) -> bool:
     """As a product of many vectors may round otherwise than one of a single vector, scores are only near."""
     near = [item.score for item in one.items] == pytest.approx([item.score for item in other.items], abs=1e-5)
     return near and (one.known, one.ignored) == (other.known, other.ignored)
@@ -97,16 +98,16 @@ def test_closing_answers_what_waits_and_refuses_the_rest(tmp_path: Path) -> None
 
 def test_a_post_on_its_way_cannot_be_taken_back(engine: Engine) -> None:
     with engine._state.lock.write():
-        future = engine.submit(made_up(1, start=2e9))
+        future = submit(engine, made_up(1, start=2e9))
         assert not future.cancel()
     assert future.result().events == 401
 
 
 @pytest.mark.parametrize("ask", ["audience", "similar_items", "neighbours"])
 def test_a_long_read_lets_the_writer_in(engine: Engine, monkeypatch: pytest.MonkeyPatch, ask: str) -> None:
-    monkeypatch.setattr(ranking, "_PIECE", 4)
+    monkeypatch.setattr(similarity, "_PIECE", 4)
     lock, order, writer = engine._state.lock, list[str](), threading.Thread()
-    read = ranking.vectors_of
+    read = similarity.vectors_of
 
     def write() -> None:
         with lock.write():
@@ -122,7 +123,7 @@ def test_a_long_read_lets_the_writer_in(engine: Engine, monkeypatch: pytest.Monk
                 pass
         return read(*arguments)
 
-    monkeypatch.setattr(ranking, "vectors_of", noted)
+    monkeypatch.setattr(similarity, "vectors_of", noted)
     name = "user 1" if ask == "neighbours" else "item 9"
     assert getattr(engine, ask)(name, 3)
     writer.join()

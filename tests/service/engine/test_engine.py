@@ -9,12 +9,13 @@ import apsw
 import numpy as np
 import pytest
 
+from felrec.answers.types import BestItems, Rank, Rejected
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import InvalidRequest, KeyConflict, NotFound, Overloaded, Stopped
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
-from felrec.service.engine.types import Attributes, IdempotencyKey, NewEvent, Recommendations, Rejected
-from stores import fitted, made_up, open_engine, post
+from felrec.service.engine.types import Attributes, IdempotencyKey
+from stores import Given, fitted, made_up, open_engine, post, submit
 
 
 @pytest.fixture
@@ -25,23 +26,23 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.close()
 
 
-def ids(answer: Recommendations) -> list[str]:
+def ids(answer: BestItems) -> list[str]:
     return [item.id for item in answer.items]
 
 
 def test_a_receipt_counts(engine: Engine) -> None:
-    events = [NewEvent("a", "x", 5.0), NewEvent("b", "x", 4.0), NewEvent("a", "y")]
-    receipt = engine.submit(events, rejected=[Rejected(3, "no item")]).result()
+    events: list[Given] = [("a", "x", 5.0), ("b", "x", 4.0), ("a", "y")]
+    receipt = submit(engine, events, rejected=[Rejected(3, "no item")]).result()
     assert (receipt.accepted, receipt.late, receipt.events) == (3, 2, 403)
     assert receipt.rejected == (Rejected(3, "no item"),)
-    assert engine.submit([], rejected=receipt.rejected).result().events == 403
-    assert [event.item for event in engine.user("a").history] == ["y", "x"]  # sorted by time, newest first
+    assert submit(engine, [], rejected=receipt.rejected).result().events == 403
+    assert [event.id for event in engine.user("a").history] == ["y", "x"]  # sorted by time, newest first
     assert engine.health().clock > 1e9
 
 
 def test_a_new_item_is_recommendable_after_its_first_event(engine: Engine) -> None:
     assert "brand new" not in ids(engine.recommend("anybody", 1_000))
-    post(engine, [NewEvent("user 1", "brand new")])
+    post(engine, [("user 1", "brand new")])
     assert "brand new" in ids(engine.recommend("anybody", 1_000))
     assert engine.item("brand new").events == 1
 
@@ -64,7 +65,7 @@ def test_the_answers_are_those_of_the_fitted_model(tmp_path: Path) -> None:
 
 
 def test_seen_items_candidates_and_unknown_ids(engine: Engine) -> None:
-    had = {event.item for event in engine.user("user 1", 1_000).history}
+    had = {event.id for event in engine.user("user 1", 1_000).history}
     assert had
     assert not had & set(ids(engine.recommend("user 1", 1_000, exclude_seen=True)))
     assert had < set(ids(engine.recommend("user 1", 1_000, exclude_seen=False)))
@@ -101,11 +102,11 @@ def test_an_item_is_put_before_its_first_event_and_taken_out(engine: Engine) -> 
     engine.put_item("early", Attributes("Early", ("soon",)))
     assert engine.item("early").events == 0
     assert engine.recommend("user 1", tags=["soon"]).items == ()
-    post(engine, [NewEvent("user 1", "early")])
+    post(engine, [("user 1", "early")])
     assert ids(engine.recommend("user 2", tags=["soon"])) == ["early"]
     engine.delete_item("early")
     assert "early" not in ids(engine.recommend("user 2", 1_000))
-    post(engine, [NewEvent("user 1", "early")])
+    post(engine, [("user 1", "early")])
     assert "early" not in ids(engine.recommend("user 2", 1_000))
     for call in (engine.item, engine.delete_item):
         with pytest.raises(NotFound):
@@ -129,7 +130,7 @@ def test_a_session_is_a_history_without_a_name(engine: Engine) -> None:
 def test_why_names_items_of_the_history(engine: Engine) -> None:
     answer = ids(engine.recommend("user 1", 4))
     reasons = engine.why("user 1", [*answer, "nothing"], 2)
-    had = {event.item for event in engine.user("user 1", 1_000).history}
+    had = {event.id for event in engine.user("user 1", 1_000).history}
     assert [len(found) for found in reasons] == [2, 2, 2, 2, 0]
     for item, found in zip(answer, reasons, strict=False):
         assert {reason.id for reason in found} <= had - {item}
@@ -140,9 +141,9 @@ def test_why_names_items_of_the_history(engine: Engine) -> None:
 def test_ranks_of_an_item(engine: Engine) -> None:
     items = engine.recommend("user 1", 1_000, exclude_seen=False).items
     ranks = engine.item_ranks(items[12].id, ["user 1", "a stranger"])
-    assert ranks.users[0] == ("user 1", sum(item.score > items[12].score for item in items))
+    assert ranks.users[0] == Rank("user 1", sum(item.score > items[12].score for item in items))
     assert ranks.catalogue == len(items)
-    assert ranks.popularity is not None
+    assert ranks.decayed_popularity is not None
     with pytest.raises(NotFound):
         engine.item_ranks("nothing", ["user 1"])
 
@@ -185,7 +186,7 @@ def test_what_does_not_fit_is_refused(engine: Engine) -> None:
         with pytest.raises(InvalidRequest, match="ask for 1 to 1,000"):
             engine.recommend("user 1", k)
     with pytest.raises(InvalidRequest, match="at most 10,000"):
-        engine.submit([NewEvent("a", "b")] * 10_001)
+        submit(engine, [("a", "b")] * 10_001)
     with pytest.raises(InvalidRequest, match="ids"):
         engine.recommend("user 1", candidates=["x"] * 10_001)
     with pytest.raises(InvalidRequest, match="too long"):
@@ -208,33 +209,33 @@ def test_models_without_vectors_say_so(tmp_path: Path) -> None:
 
 def test_the_same_key_gives_the_same_receipt_also_after_a_restart(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s")
-    first = engine.submit(made_up(20), IdempotencyKey("k", b"body"), [Rejected(0, "why")]).result()
-    assert engine.submit(made_up(20), IdempotencyKey("k", b"body")).result() == first
+    first = submit(engine, made_up(20), IdempotencyKey("k", b"body"), [Rejected(0, "why")]).result()
+    assert submit(engine, made_up(20), IdempotencyKey("k", b"body")).result() == first
     engine.close()
     engine = open_engine(tmp_path / "s")
-    assert engine.submit(made_up(20), IdempotencyKey("k", b"body")).result() == first
+    assert submit(engine, made_up(20), IdempotencyKey("k", b"body")).result() == first
     assert engine.health().events == 20
     with pytest.raises(KeyConflict, match="new key"):
-        engine.submit(made_up(20), IdempotencyKey("k", b"another body")).result()
-    assert engine.health().queue == 0
-    assert engine.submit(made_up(20), IdempotencyKey("k2", b"body")).result().events == 40
+        submit(engine, made_up(20), IdempotencyKey("k", b"another body")).result()
+    assert engine.health().queue_depth == 0
+    assert submit(engine, made_up(20), IdempotencyKey("k2", b"body")).result().events == 40
     engine.close()
 
 
 def test_keys_are_forgotten_after_a_while(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s", limits=Limits(answer_hours=0.0))
     for total in (20, 40):
-        assert engine.submit(made_up(20), IdempotencyKey("k", b"body")).result().events == total
+        assert submit(engine, made_up(20), IdempotencyKey("k", b"body")).result().events == total
     engine.close()
 
 
 def test_a_closed_engine_takes_nothing(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s")
-    waiting = [engine.submit(made_up(50, seed=n)) for n in range(5)]
+    waiting = [submit(engine, made_up(50, seed=n)) for n in range(5)]
     engine.close(drain=True)
     assert sum(one.result().accepted for one in waiting) == 250
     with pytest.raises(Stopped):
-        engine.submit(made_up(1))
+        submit(engine, made_up(1))
     again = open_engine(tmp_path / "s")
     assert again.health().events == 250
     again.close()
@@ -243,7 +244,7 @@ def test_a_closed_engine_takes_nothing(tmp_path: Path) -> None:
 def test_memory_holds_no_key_that_is_answered(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s")
     for n in range(5):
-        engine.submit(made_up(3, seed=n), IdempotencyKey(f"k{n}", b"body")).result()
+        submit(engine, made_up(3, seed=n), IdempotencyKey(f"k{n}", b"body")).result()
     post(engine, made_up(1))  # the one before has been put away when this is answered
     assert not engine._ingest._answers._waiting
     engine.close()
@@ -254,8 +255,8 @@ def test_small_posts_do_not_make_a_large_one_look_long(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s", limits=Limits(queue_seconds=3.0))
     for n in range(100):
         post(engine, made_up(1, seed=n))
-    large = engine.submit(made_up(2_000))
-    assert engine.submit(made_up(1)).result().accepted == 1
+    large = submit(engine, made_up(2_000))
+    assert submit(engine, made_up(1)).result().accepted == 1
     assert large.done()
     engine.close()
 
@@ -264,12 +265,12 @@ def test_a_full_queue_says_when_to_come_again(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s", limits=Limits(queue=1_000))
     other = apsw.Connection(str(tmp_path / "s"))
     other.execute("BEGIN IMMEDIATE")  # nothing gets on until this is over
-    taken = [engine.submit(made_up(200, seed=n)) for n in range(5)]
+    taken = [submit(engine, made_up(200, seed=n)) for n in range(5)]
     with pytest.raises(Overloaded) as refused:
-        engine.submit(made_up(1))
+        submit(engine, made_up(1))
     assert 1 <= refused.value.retry_after <= 30
     other.close()
     assert sum(one.result().accepted for one in taken) == engine.health().events == 1_000
     post(engine, made_up(5))  # and then there is room again
-    assert engine.health().queue == 0
+    assert engine.health().queue_depth == 0
     engine.close()

@@ -10,9 +10,10 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from felrec.answers.types import Receipt
 from felrec.errors import NotFound
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import Attributes, IdempotencyKey, NewEvent, Receipt
+from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance.replaying import replay_store
 from felrec.store.sqlite import SqliteStore
 from stores import contents_of, fitted, open_engine, post, state_of
@@ -61,7 +62,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert self.send([("eve", "never ingested", 2_000.0)], key) == self.receipts[key]
 
     def send(self, events: list[Event], key: int) -> Receipt:
-        return post(self.engine, [NewEvent(*event) for event in events], IdempotencyKey(str(key), b"the same body"))
+        return post(self.engine, events, IdempotencyKey(str(key), b"the same body"))
 
     @rule(item=st.sampled_from(ITEMS), attributes=ATTRIBUTES)
     def put(self, item: str, attributes: Attributes) -> None:
@@ -136,7 +137,7 @@ class EngineMachine(RuleBasedStateMachine):
         known = {user.id: user.events for user in self.engine.search_users("", 100)}
         assert known == {user: len(self.items_of(user)) for user in USERS if self.items_of(user)}
         for user in known:
-            history = [(user, past.item, past.time) for past in self.engine.user(user).history]
+            history = [(user, past.id, past.timestamp) for past in self.engine.user(user).history]
             assert history == [event for event in self.events if event[0] == user][::-1]
 
     @invariant()

@@ -12,7 +12,6 @@ import pytest
 import felrec
 from felrec.service.engine import ranking
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import NewEvent
 from felrec.store.sqlite import SqliteStore
 from stores import post
 
@@ -42,7 +41,7 @@ def test_an_engine_fed_event_by_event_ranks_as_an_evaluation_in_blocks_of_one(
         for user, item, time in zip(users, items, split.test.times.tolist(), strict=True):
             now.time = lambda time=time: time
             ranks.append(rank(engine, str(user), str(item)))
-            post(engine, [NewEvent(str(user), str(item), time)])
+            post(engine, [(str(user), str(item), time)])
     assert expected.first.any()  # some items, and below some users, appear in the test part first
     assert (split.partition(*split.bounds("test")) == 1).any()
     np.testing.assert_array_equal(ranks, expected.rank)

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from pydantic import TypeAdapter
 
 from felrec import runs
 from felrec.data.synthetic import synthetic_log
@@ -47,6 +48,12 @@ class Opened(httpx.Client):
 
 
 Open = Callable[..., Opened]
+A = TypeVar("A")
+
+
+def checked(kind: type[A], given: object) -> A:
+    """An answer, with the types that the OpenAPI document says and no other fields."""
+    return TypeAdapter(kind).validate_python(given)
 
 
 @contextmanager

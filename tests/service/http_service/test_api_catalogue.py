@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from felrec.service.http.schemas import Erasure, FoundItems, FoundUsers, Item, User
-from http_service.running import Opened
+from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, User
+from http_service.running import Opened, checked
 
 ODD = [
     "a/b",
@@ -30,11 +30,11 @@ def test_odd_ids_are_ids_like_any_other(service: Opened, odd: str) -> None:
     path = quote(odd, safe="")
     assert service.post("/v1/interactions", json={"user": odd, "item": odd}).json()["accepted"] == 1
     assert service.put(f"/v1/items/{path}", json={"title": odd}).json()["id"] == odd
-    assert Item.model_validate(service.get(f"/v1/items/{path}").json()).title == odd
-    assert User.model_validate(service.get(f"/v1/users/{path}").json()).id == odd
+    assert checked(Item, service.get(f"/v1/items/{path}").json()).title == odd
+    assert checked(User, service.get(f"/v1/users/{path}").json()).id == odd
     assert service.get(f"/v1/users/{path}/recommendations").json()["user"] == odd
     assert service.get(f"/v1/items/{path}/similar").status_code == 200
-    assert Erasure.model_validate(service.delete(f"/v1/users/{path}").json()).events == 1
+    assert checked(Erasure, service.delete(f"/v1/users/{path}").json()).events == 1
     assert service.get(f"/v1/users/{path}").status_code == 404
 
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_an_id_is_refused(service: Opened, path: str) -> None:
 
 def test_an_item_from_its_first_word_to_its_last(service: Opened) -> None:
     said = service.put("/v1/items/new", json={"title": "New", "tags": ["a", "b"]})
-    assert Item.model_validate(said.json()) == Item(id="new", title="New", tags=["a", "b"], available=True, events=0)
+    assert checked(Item, said.json()) == Item(id="new", title="New", tags=("a", "b"), available=True, events=0)
     service.post("/v1/interactions", json={"user": "ada", "item": "new"})
     assert service.get("/v1/items/new").json()["events"] == 1
     assert service.delete("/v1/items/new").status_code == 204
@@ -68,9 +68,9 @@ def test_attributes_are_checked(service: Opened, body: object) -> None:
 def test_search(service: Opened) -> None:
     service.post("/v1/interactions", json=[{"user": "zora", "item": "zither"}, {"user": "zoe", "item": "zebra"}])
     service.put("/v1/items/zither", json={"title": "Quince"})
-    users = FoundUsers.model_validate(service.get("/v1/users?prefix=zo").json()).users
+    users = checked(FoundUsers, service.get("/v1/users?prefix=zo").json()).users
     assert [(user.id, user.events) for user in users] == [("zoe", 1), ("zora", 1)]
-    items = FoundItems.model_validate(service.get("/v1/items?prefix=qui").json()).items
+    items = checked(FoundItems, service.get("/v1/items?prefix=qui").json()).items
     assert [(item.id, item.title) for item in items] == [("zither", "Quince")]
     assert len(service.get("/v1/users?sample=true&limit=3").json()["users"]) == 3
     assert service.get("/v1/users?limit=101").status_code == 422

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from felrec.service.http.schemas import Receipt, Refusal
-from http_service.running import Open, Opened
+from felrec.answers.types import Receipt, Refusal
+from http_service.running import Open, Opened, checked
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -49,7 +49,7 @@ def test_good_rows_are_taken_and_bad_ones_refused_with_the_reason(service: Opene
         {"user": "ada", "item": "a", "timestamp": 1767225600000},
     ]
     answer = service.post("/v1/interactions", json=rows).json()
-    receipt = Receipt.model_validate(answer)
+    receipt = checked(Receipt, answer)
     reasons = {row.row: row.reason for row in receipt.rejected}
     assert (receipt.accepted, receipt.late, receipt.events) == (2, 1, before + 2)
     assert sorted(reasons) == [1, 2, 3, 4, 5, 6, 7, 8, 10, 11]
@@ -71,13 +71,13 @@ def test_bad_lines_are_refused_alone(service: Opened) -> None:
 def test_a_body_that_is_no_json_is_refused(service: Opened, body: bytes) -> None:
     answer = service.post("/v1/interactions", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
-    assert "JSON" in Refusal.model_validate(answer.json()).error.message
+    assert "JSON" in checked(Refusal, answer.json()).error.message
 
 
 def test_nothing_good_is_422_and_says_why(service: Opened) -> None:
     answer = service.post("/v1/interactions", json={"user": "ada", "item": None})
     assert answer.status_code == 422
-    refusal = Refusal.model_validate(answer.json())
+    refusal = checked(Refusal, answer.json())
     assert "row 0: item" in refusal.error.message
     assert refusal.accepted == 0
     assert refusal.rejected is not None

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from felrec.answers.types import Refusal
 from felrec.errors import ConfigError
 from felrec.service.http.keys import KeyFile
 from felrec.service.http.logs import JsonLines
-from felrec.service.http.schemas import Refusal
-from http_service.running import Open, Opened
+from http_service.running import Open, Opened, checked
 
 EVENT = {"user": "ada", "item": "a"}
 
@@ -38,7 +38,7 @@ EVENT = {"user": "ada", "item": "a"}
 def test_every_refusal_has_one_shape(service: Opened, method: str, path: str, status: int, code: str) -> None:
     answer = service.request(method, path)
     assert answer.status_code == status
-    error = Refusal.model_validate(answer.json()).error
+    error = checked(Refusal, answer.json()).error
     assert error.code == code
     assert error.request_id == answer.headers["x-request-id"]
 
@@ -153,7 +153,7 @@ def test_nothing_of_an_unexpected_error_leaves(service: Opened, caplog: pytest.L
     assert answer.status_code == 500
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text
-    assert Refusal.model_validate(answer.json()).error.code == "internal"
+    assert checked(Refusal, answer.json()).error.code == "internal"
     assert answer.headers["x-content-type-options"] == "nosniff"
     record = next(record for record in caplog.records if record.message == "unexpected error")
     line = json.loads(JsonLines().format(record))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from felrec.service.http.schemas import Stats
-from http_service.running import Opened
+from felrec.answers.types import Stats
+from http_service.running import Opened, checked
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 
@@ -103,7 +103,7 @@ def test_who_hangs_up_is_no_error_of_ours(service: Opened, method: str, path: st
 
 
 def test_stats_for_people(used: Opened) -> None:
-    stats = Stats.model_validate(used.get("/v1/stats").json())
+    stats = checked(Stats, used.get("/v1/stats").json())
     assert stats.ready
     assert stats.durable
     assert stats.model == "felrec-q"

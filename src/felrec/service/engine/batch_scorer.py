@@ -7,27 +7,28 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from felrec.answers.types import BestItems
 from felrec.errors import Stopped
 from felrec.service.engine.exposure import Exposure
-from felrec.service.engine.recommending import recommend
+from felrec.service.engine.ranking import recommend
 from felrec.service.engine.serving_state import ServingState
-from felrec.service.engine.types import Question, Recommendations
+from felrec.service.engine.types import Question
 
 _TOGETHER = 16  # questions; more would make the first wait longer and gain little
-_LEAST = 1, 2  # questions that must wait before a thread takes them, of each thread: the second helps when there are
-# many, and else leaves the interpreter to the writer
+_LEAST = 1, 2  # queued questions that wake each thread: the second one helps under load and else leaves the interpreter
+# to the writer
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question on its way."""
+    """A question in the queue."""
 
     question: Question
-    future: Future[Recommendations] = field(default_factory=Future)
+    future: Future[BestItems] = field(default_factory=Future)
 
 
 class BatchScorer:
-    """Threads that take what waits and never wait for more."""
+    """Threads that answer all queued questions together and never wait for more."""
 
     def __init__(self, state: ServingState, exposure: Exposure) -> None:
         self._state, self._exposure = state, exposure
@@ -39,8 +40,8 @@ class BatchScorer:
         for thread in self._threads:
             thread.start()
 
-    def ask(self, question: Question) -> Future[Recommendations]:
-        """Queue a question. Whoever cancels the future in time saves the work."""
+    def ask(self, question: Question) -> Future[BestItems]:
+        """Queue a question. Cancelling the future in time saves the work."""
         asked = Asked(question)
         with self._changed:
             if self._closing:
@@ -50,7 +51,7 @@ class BatchScorer:
         return asked.future
 
     def close(self) -> None:
-        """Stop after what waits."""
+        """Stop after the queue is done."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -62,7 +63,7 @@ class BatchScorer:
             self._answer([asked for asked in taken if asked.future.set_running_or_notify_cancel()])
 
     def _take(self, least: int) -> list[Asked]:
-        """What waits; nothing when it is time to stop."""
+        """The queued questions; none when it is time to stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or len(self._queue) >= least)
             return [self._queue.popleft() for _ in range(min(len(self._queue), _TOGETHER))]
@@ -75,7 +76,7 @@ class BatchScorer:
             if len(asked) == 1:
                 asked[0].future.set_exception(error)
                 return
-            for one in asked:  # what one question runs into is not the trouble of the others
+            for one in asked:  # one bad question must not fail the others
                 self._answer([one])
             return
         for one, answer in zip(asked, answers, strict=True):

@@ -1,27 +1,42 @@
-"""Brings events into the store and into memory, in this order. Only the writer's thread calls it."""
+"""Writes events to the store, then to memory. Only the ingest thread calls it."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from felrec.data.events import RowChange
+from felrec.answers.types import Erasure, Receipt, Rejected
+from felrec.data.events import EventColumns, RowChange
 from felrec.errors import Stopped, StoreError
 from felrec.service.engine.erasure import plan_erasure
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.item_attributes import to_store
 from felrec.service.engine.serving_state import Block, ServingState, merged
-from felrec.service.engine.submissions import Submission
-from felrec.service.engine.types import Attributes, Erasure, Receipt
+from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.store.protocol import Answer, Batch, Contents, Store
 
 _log = logging.getLogger(__name__)
-_CATCH_UP = 64  # blocks that are taken in before their state is saved
-Progress = Callable[[int], None]  # is told how many events were taken in
+_CATCH_UP = 64  # blocks that are applied before their state is saved
+Progress = Callable[[int], None]  # is told how many events were applied
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Events in time order that belong together: all of them become durable, or none."""
+
+    events: EventColumns
+    rejected: tuple[Rejected, ...] = ()  # rows that the caller refused: they only go into the receipt
+    key: IdempotencyKey | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    future: Future[Receipt] = field(default_factory=Future)
+
+    def __len__(self) -> int:
+        return len(self.events)
 
 
 @dataclass
@@ -37,8 +52,8 @@ class Commits:
 class Committer:
     """Journal first, state with it or right after, memory last.
 
-    A block of the journal is the truth; rows of the state are what it led to. So a large submission is journalled whole
-    in one transaction and then taken in block by block: after a crash in between, the next start takes in the rest.
+    The journal is the truth; rows of the state follow from it. So a large submission is journalled whole in one
+    transaction and then applied block by block: after a crash in between, the next start applies the rest.
     """
 
     def __init__(self, store: Store, state: ServingState, answers: IdempotencyStore, block: int, applied: int) -> None:
@@ -49,8 +64,8 @@ class Committer:
         self.commits = Commits()
 
     def catch_up(self, contents: Contents, progress: Progress | None = None) -> None:
-        """At the start: take in what the journal has and the state has not."""
-        blocks = contents.block_records
+        """At the start: apply the blocks of the journal that the state does not include."""
+        blocks = contents.event_blocks
         for first in range(contents.applied, len(blocks), _CATCH_UP):
             some = blocks[first : first + _CATCH_UP]
             change = self._state.catch_up(some, first)
@@ -59,19 +74,21 @@ class Committer:
             if progress:
                 progress(sum(map(len, some)))
 
-    def take_in(self, submissions: Sequence[Submission]) -> list[Receipt]:
+    def commit(self, submissions: Sequence[Submission]) -> list[Receipt]:
         """Make submissions durable and visible. Several only if together they are one block."""
         begun = time.perf_counter()
         receipts, answers = self._receipts(submissions)
         notes = {name: value for submission in submissions for name, value in submission.notes.items()}
-        self.take_in_blocks(self._cut(submissions), answers, notes)
+        numbering = self._state.numbering()
+        blocks = EventColumns.joined([one.events for one in submissions]).blocks(self._block)
+        self.commit_blocks([numbering.block(columns) for columns in blocks], answers, notes)
         self.commits.applied_seconds = time.perf_counter() - begun
         return receipts
 
-    def take_in_blocks(
+    def commit_blocks(
         self, blocks: Sequence[Block], answers: Sequence[Answer] = (), notes: Mapping[str, str] | None = None
     ) -> None:
-        """One block: one transaction. Several: one for the journal, and one for the state when all are taken in.
+        """One block: one transaction. Several: one for the journal, and one for the state when all are applied.
 
         Several are a large submission, or part of a replay.
         """
@@ -91,11 +108,11 @@ class Committer:
             self._state.apply_change(blocks[0], change)
 
     def put_attributes(self, item: str, attributes: Attributes | None) -> None:
-        """Write the attributes of an item; None takes it out."""
+        """Write the attributes of an item; None deletes it."""
         self._check()
         self._commit(applied=self._applied, attributes={item: to_store(attributes)})
         with self._state.lock.write():
-            self._state.catalogue.put(item, self._state.items.row(item), attributes)
+            self._state.attributes.put(item, self._state.items.row(item), attributes)
 
     def finish(
         self, attributes: Mapping[str, Mapping[str, Any]], answers: Sequence[Answer], notes: Mapping[str, str]
@@ -119,24 +136,16 @@ class Committer:
         receipts, answers = [], []
         clock, events = self._state.clock, self._state.events
         for one in submissions:
-            late = sum(moment < clock for moment in one.times)
+            late = int((one.events.times < clock).sum())
             events += len(one)
             receipts.append(Receipt(len(one), late, one.rejected, events))
-            clock = max([clock, *one.times[-1:]])
+            clock = max(clock, float(one.events.times[-1]))
             if one.key:
                 answers.append(self._answers.answer(one.key, receipts[-1]))
         return receipts, answers
 
-    def _cut(self, submissions: Sequence[Submission]) -> list[Block]:
-        users = [user for one in submissions for user in one.users]
-        items = [item for one in submissions for item in one.items]
-        times = [moment for one in submissions for moment in one.times]
-        numbering = self._state.numbering()
-        windows = [slice(start, start + self._block) for start in range(0, len(users), self._block)]
-        return [numbering.block(users[window], items[window], times[window]) for window in windows]
-
     def _show(self, blocks: Sequence[Block]) -> None:
-        """Take in blocks that are in the journal."""
+        """Apply blocks that are in the journal."""
         changes = [self._unsaved]
         for block in blocks:
             with self._breaking():
@@ -168,7 +177,7 @@ class Committer:
             first_item=len(self._state.items),
             users=[name for block in blocks for name in block.users],
             items=[name for block in blocks for name in block.items],
-            blocks=[block.records for block in blocks],
+            blocks=[block.events for block in blocks],
             state=state or {},
             applied=applied,
             answers=answers,
@@ -182,7 +191,7 @@ class Committer:
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Keep the time and the trouble of a write."""
+        """Note how long a write took, and why it failed."""
         begun = time.perf_counter()
         try:
             yield
@@ -195,7 +204,7 @@ class Committer:
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
-        """What is on disk must also get into memory, or nothing more may be written."""
+        """Refuse further writes if memory cannot follow the disk."""
         try:
             yield
         except BaseException as error:
@@ -204,7 +213,7 @@ class Committer:
 
     @property
     def broken(self) -> bool:
-        """Whether memory is behind the disk: only a restart mends that."""
+        """Whether memory is behind the disk: only a restart fixes that."""
         return self._broken is not None
 
     def _check(self) -> None:

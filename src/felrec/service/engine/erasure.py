@@ -8,12 +8,12 @@ from functools import partial
 
 import numpy as np
 
+from felrec.answers.types import Erasure
 from felrec.data.events import RowChange
 from felrec.item_score_cache import ItemScoreCache
 from felrec.recommender import ErasureContext, Forgetting, Recommender, Servable
 from felrec.service.engine.identity import whole
 from felrec.service.engine.serving_state import ServingState
-from felrec.service.engine.types import Erasure
 from felrec.store.protocol import Removal
 
 
@@ -44,7 +44,7 @@ def plan_erasure(state: ServingState, user: int) -> Plan:
             change_model()
             state.forget(user, gone.tolist())
 
-    erasure = Erasure(int(taken.sum()), len(items) - len(gone), len(gone))
+    erasure = Erasure(int(taken.sum()), len(items) - len(gone), len(gone), cleaned=True)
     return Plan(Removal(user, gone, blocks, parts, change), erasure, apply)
 
 

@@ -1,12 +1,13 @@
-"""Who took what when, in memory: the base of the store and its journal, found by user and by item.
+"""All events in memory: the base of the store and its journal, found by user and by item.
 
-It takes 24 bytes an event, and everything that is asked about single users and items is answered from it.
+It takes 24 bytes an event. Everything that is asked about single users and items is answered from it.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +15,10 @@ from numpy.typing import NDArray
 from felrec.data.events import Events, Rows
 from felrec.data.pending import Pending
 from felrec.data.seen import PAIR, PairRecords
-from felrec.store.protocol import EVENT, Contents, EventRecords
+from felrec.data.tables.growing import GrowingArray
+from felrec.store.protocol import Contents
 
 Places = NDArray[np.int64]
-
-
-class Column:
-    """An array that grows at its end, by doubling."""
-
-    def __init__(self, values: NDArray[np.generic]) -> None:
-        self._room, self._length = values, len(values)
-
-    def __len__(self) -> int:
-        return self._length
-
-    @property
-    def values(self) -> NDArray[np.generic]:
-        """All of it; a view."""
-        return self._room[: self._length]
-
-    def append(self, values: NDArray[np.generic]) -> None:
-        """Add some."""
-        self.grow(self._length + len(values))
-        self._room[self._length - len(values) : self._length] = values
-
-    def grow(self, length: int) -> None:
-        """Make it that long, with zeros."""
-        if length > len(self._room):
-            room = np.zeros(max(length, 2 * len(self._room)), dtype=self._room.dtype)
-            room[: self._length] = self.values
-            self._room = room
-        self._length = max(self._length, length)
 
 
 class Postings:
@@ -72,69 +46,64 @@ class Postings:
 class EventIndex:
     """All events. Those of an erased user stay as empty places until the next start."""
 
-    def __init__(self, pairs: PairRecords, parts: Places, events: EventRecords, blocks: Places) -> None:
+    def __init__(self, contents: Contents) -> None:
+        pairs, events = contents.pairs, contents.events
         self.base = len(pairs)  # places below this are pairs of the base, not events
-        self._users = Column(np.concatenate([pairs["user"], events["user"]]))
-        self._items = Column(np.concatenate([pairs["item"], events["item"]]))
-        self._times = Column(np.concatenate([pairs["time"], events["time"]]))
+        self._users = _column(np.concatenate([pairs["user"], events.users]))
+        self._items = _column(np.concatenate([pairs["item"], events.items]))
+        self._times = _column(np.concatenate([pairs["time"], events.times]))
         self._pair_events = pairs["events"].astype(np.int64)
-        self._parts = parts
-        self._blocks = Column(blocks + self.base)  # where each begins, and where the last one ends
+        self._parts = contents.parts
+        self._blocks = _column(contents.blocks + self.base)  # where each begins, and where the last one ends
         self._of_users, self._of_items = Postings(self.users), Postings(self.items)
-        self._user_events = Column(self._counted(self.users))
-        self._item_events = Column(self._counted(self.items))
-
-    @classmethod
-    def of_contents(cls, contents: Contents) -> EventIndex:
-        """What a store holds."""
-        index = cls(contents.pairs, contents.parts, contents.events, contents.blocks)
-        index._user_events.grow(len(contents.users))  # the last rows may be of erased ones, who have no events
-        index._item_events.grow(len(contents.items))
-        return index
+        # The last rows may be of erased users and items, which have no events.
+        self._user_events = _column(self._counted(self.users, len(contents.users)))
+        self._item_events = _column(self._counted(self.items, len(contents.items)))
 
     @property
     def users(self) -> Rows:
         """Of every place; -1 is empty."""
-        return self._users.values  # type: ignore[return-value]
+        return self._users.values
 
     @property
     def items(self) -> Rows:
         """Of every place."""
-        return self._items.values  # type: ignore[return-value]
+        return self._items.values
 
     @property
     def times(self) -> NDArray[np.float64]:
         """Of every place, as given; NaN where it is not known."""
-        return self._times.values  # type: ignore[return-value]
+        return self._times.values
 
     @property
     def user_events(self) -> NDArray[np.int64]:
         """Number of events of each user."""
-        return self._user_events.values  # type: ignore[return-value]
+        return self._user_events.values
 
     @property
     def item_events(self) -> NDArray[np.int64]:
         """Number of events of each item."""
-        return self._item_events.values  # type: ignore[return-value]
+        return self._item_events.values
 
     @property
     def blocks(self) -> int:
         """Number of blocks of the journal."""
         return len(self._blocks) - 1
 
-    def append(self, block: EventRecords) -> None:
+    def append(self, block: Events) -> None:
         """One more block of the journal."""
         first = len(self._users)
-        for column, name in ((self._users, "user"), (self._items, "item"), (self._times, "time")):
-            column.append(block[name])
+        self._users.append(block.users)
+        self._items.append(block.items)
+        self._times.append(block.times)
         self._blocks.append(np.array([len(self._users)]))
-        for postings, counts, name in (
-            (self._of_users, self._user_events, "user"),
-            (self._of_items, self._item_events, "item"),
+        for postings, counts, rows in (
+            (self._of_users, self._user_events, block.users),
+            (self._of_items, self._item_events, block.items),
         ):
-            postings.append(block[name], first)
-            counts.grow(int(block[name].max(initial=-1)) + 1)
-            np.add.at(counts.values, block[name], 1)
+            postings.append(rows, first)
+            counts.grow(int(rows.max(initial=-1)) + 1)
+            np.add.at(counts.values, rows, 1)
 
     def of_user(self, user: int) -> Places:
         """Places of a user, oldest first."""
@@ -164,16 +133,16 @@ class EventIndex:
             lists.append(users[users != user][-n:].tolist())
         return Pending.of(lists)
 
-    def without(self, user: int) -> tuple[dict[int, EventRecords], dict[int, PairRecords]]:
+    def without(self, user: int) -> tuple[dict[int, Events], dict[int, PairRecords]]:
         """The blocks and the parts of the base that a user is in, as they are without them."""
         places = self.of_user(user)
-        bounds = self._blocks.values.astype(np.int64)
+        bounds = self._blocks.values
         numbers = np.unique(np.searchsorted(bounds, places[places >= self.base], side="right") - 1)
         parts = np.unique(np.searchsorted(self._parts, places[places < self.base], side="right") - 1)
         blocks = {int(b): self._events(range(bounds[b], bounds[b + 1]), user) for b in numbers}
         return blocks, {int(p): self._pairs(range(self._parts[p], self._parts[p + 1]), user) for p in parts}
 
-    def block(self, number: int, without: int = -1) -> EventRecords:
+    def block(self, number: int, without: int = -1) -> Events:
         """A block of the journal, without empty places and without one user."""
         bounds = self._blocks.values
         return self._events(range(int(bounds[number]), int(bounds[number + 1])), without)
@@ -190,11 +159,9 @@ class EventIndex:
         self.users[places], self.items[places], self.times[places] = -1, -1, 0
         self.user_events[user] = 0
 
-    def _events(self, window: Iterable[int], without: int) -> EventRecords:
+    def _events(self, window: Iterable[int], without: int) -> Events:
         kept = self._kept(window, without)
-        records = np.empty(len(kept), dtype=EVENT)
-        records["user"], records["item"], records["time"] = self.users[kept], self.items[kept], self.times[kept]
-        return records
+        return Events(self.users[kept], self.items[kept], self.times[kept])
 
     def _pairs(self, window: Iterable[int], without: int) -> PairRecords:
         kept = self._kept(window, without)
@@ -209,14 +176,13 @@ class EventIndex:
         kept: Places = places[(users >= 0) & (users != without)]
         return kept
 
-    def _counted(self, owners: Rows) -> NDArray[np.int64]:
-        weights = self.events_at(np.arange(len(owners)))
-        counts = np.zeros(int(owners.max(initial=-1)) + 1, dtype=np.int64)
-        np.add.at(counts, owners, weights)
+    def _counted(self, owners: Rows, count: int) -> NDArray[np.int64]:
+        counts = np.zeros(count, dtype=np.int64)
+        np.add.at(counts, owners, self.events_at(np.arange(len(owners))))
         return counts
 
 
-def as_events(records: EventRecords, clock: float) -> Events:
-    """A block as the model sees it: its time never runs backwards."""
-    times = np.maximum.accumulate(np.maximum(records["time"], clock)) if len(records) else records["time"]
-    return Events.of(records["user"], records["item"], times)
+def _column(values: NDArray[Any]) -> GrowingArray:
+    column = GrowingArray(values.dtype)
+    column.load(values)
+    return column

@@ -7,8 +7,8 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.answers.types import Evenness
 from felrec.data.events import Rows
-from felrec.service.engine.types import Bias
 
 _REMEMBERED = 1_000  # answers
 
@@ -23,7 +23,7 @@ class Exposure:
         """Items that were recommended together."""
         self._answers.append(rows)
 
-    def bias(self, item_events: NDArray[np.int64]) -> Bias:
+    def bias(self, item_events: NDArray[np.int64]) -> Evenness:
         """Numbers about them, in a catalogue whose items had so many events."""
         answers = list(self._answers)
         shown = np.concatenate([*answers, np.zeros(0, dtype=np.int32)])
@@ -32,9 +32,9 @@ class Exposure:
         counts = np.bincount(shown[shown < len(item_events)], minlength=len(item_events))[popular]
         total = int(counts.sum())
         if not total:
-            return Bias(len(answers), 0.0, 0.0, (0.0,) * 10)
+            return Evenness(len(answers), 0.0, 0.0, (0.0,) * 10)
         deciles = [float(part.sum() / total) for part in np.array_split(counts, 10)]
-        return Bias(len(answers), gini(counts), float((counts > 0).mean()), tuple(deciles))
+        return Evenness(len(answers), gini(counts), float((counts > 0).mean()), tuple(deciles))
 
 
 def gini(counts: NDArray[np.integer]) -> float:

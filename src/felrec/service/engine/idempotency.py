@@ -8,8 +8,10 @@ import time
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 
+from felrec.answers.reading import read
+from felrec.answers.types import Receipt
 from felrec.errors import KeyConflict
-from felrec.service.engine.types import IdempotencyKey, Receipt, Rejected
+from felrec.service.engine.types import IdempotencyKey
 from felrec.store.protocol import Answer, Store
 
 
@@ -22,9 +24,9 @@ class OnItsWay:
 
 
 class IdempotencyStore:
-    """Those of submissions that are done are in the store; memory holds only the ones on their way.
+    """Receipts of finished submissions are in the store; memory holds only the ones on their way.
 
-    The caller holds a lock for `waiting_for`, `begin` and `end`; the others are for the writer's thread.
+    The caller holds a lock for `waiting_for`, `begin` and `end`; the others are for the ingest thread.
     """
 
     def __init__(self, seconds: float, store: Store) -> None:
@@ -53,7 +55,7 @@ class IdempotencyStore:
         if kept is None:
             return None
         _check(key, kept.body)
-        return _receipt(kept.text)
+        return read(Receipt, json.loads(kept.text))
 
     def answer(self, key: IdempotencyKey, receipt: Receipt) -> Answer:
         """What the store keeps of a submission."""
@@ -68,8 +70,3 @@ def _check(key: IdempotencyKey, body: bytes) -> None:
 
 def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
-
-
-def _receipt(text: str) -> Receipt:
-    kept = json.loads(text)
-    return Receipt(**{**kept, "rejected": tuple(Rejected(**one) for one in kept["rejected"])})

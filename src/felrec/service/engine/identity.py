@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from felrec.config import check
 from felrec.data.events import RowChange
+from felrec.data.seen import PAIR
 from felrec.errors import ConfigError, StoreMismatch
 from felrec.fitted import FittedModel
 from felrec.recommender import Servable, Tensors
 from felrec.registry import model_kind
-from felrec.store.protocol import EMPTY_BASE, PAIR, Base, Identity, Store, TableSpec
+from felrec.store.protocol import EMPTY_BASE, Base, Identity, Store, TableSpec
 
-_MEND = "open it with the run it was made with, or rebuild it for this one with felrec replay"
+_REMEDY = "open it with the run it was made with, or rebuild it for this one with felrec replay"
 
 
 def weights_digest(weights: Tensors) -> str:
@@ -37,17 +40,26 @@ def check_identity(store: Store, kept: Identity, model: FittedModel) -> None:
     """Refuse a store of another model, other settings, other weights or another beginning."""
     asked = identity_of(model, empty=kept.base == EMPTY_BASE)
     if kept.model != asked.model:
-        raise StoreMismatch(f"{store.name} belongs to {kept.model}, not to {asked.model}; {_MEND}")
-    for name in sorted({*kept.settings, *asked.settings}):
-        mine, theirs = kept.settings.get(name), asked.settings.get(name)
+        raise StoreMismatch(f"{store.name} belongs to {kept.model}, not to {asked.model}; {_REMEDY}")
+    mine_all, theirs_all = _spelled(kept), _spelled(asked)
+    for name in sorted({*mine_all, *theirs_all}):
+        mine, theirs = mine_all.get(name), theirs_all.get(name)
         if mine != theirs:
-            raise StoreMismatch(f"{store.name} was made with {name} {mine}, the run has {theirs}; {_MEND}")
+            raise StoreMismatch(f"{store.name} was made with {name} {mine}, the run has {theirs}; {_REMEDY}")
     if kept.weights != asked.weights:
         raise StoreMismatch(
-            f"{store.name} was made with other weights ({kept.weights[:8]}…, the run has {asked.weights[:8]}…); {_MEND}"
+            f"{store.name} was made with other weights ({kept.weights[:8]}…, the run has {asked.weights[:8]}…); {_REMEDY}"
         )
     if kept.base != asked.base:
-        raise StoreMismatch(f"{store.name} began with the state of another log or split than the run; {_MEND}")
+        raise StoreMismatch(f"{store.name} began with the state of another log or split than the run; {_REMEDY}")
+
+
+def _spelled(identity: Identity) -> dict[str, Any]:
+    """Settings as this version spells them, whichever version wrote them."""
+    try:
+        return check(model_kind(identity.model).settings, dict(identity.settings)).model_dump()
+    except ConfigError:
+        return dict(identity.settings)  # of a version that is too old or too new: compared as they are
 
 
 def begin(store: Store, model: FittedModel, *, empty: bool) -> None:

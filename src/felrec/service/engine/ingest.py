@@ -1,4 +1,4 @@
-"""The one writer: takes what waits, makes it durable, shows it to the readers, and only then answers."""
+"""The one writer: a thread that makes queued events durable, then visible, and only then answers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from felrec.answers.types import Receipt
 from felrec.errors import FelrecError, InvalidRequest, Overloaded, Stopped
-from felrec.service.engine.committer import Committer
+from felrec.service.engine.committer import Committer, Submission
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.limits import Limits
-from felrec.service.engine.submissions import Submission
-from felrec.service.engine.types import Receipt
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +43,7 @@ class IngestThread:
 
     def submit(self, submission: Submission) -> Future[Receipt]:
         """Queue events, or say that they came before."""
+        submission.future.set_running_or_notify_cancel()  # a client that hangs up does not undo its post
         if len(submission) > self._limits.submission:
             raise InvalidRequest(f"{len(submission)} events; send at most {self._limits.submission:,} at a time")
         with self._changed:
@@ -71,7 +71,7 @@ class IngestThread:
         return task.future.result()
 
     def close(self, drain: bool) -> None:
-        """Stop after what waits, or at once."""
+        """Stop after the queue is done, or at once."""
         with self._changed:
             self._closing = True
             dropped = [] if drain else list(self._queue)
@@ -94,7 +94,7 @@ class IngestThread:
                 self._write([one for one in taken if isinstance(one, Submission)])
 
     def _take(self) -> list[Submission | Task]:
-        """What waits, up to a block of events, never waiting for more; nothing when it is time to stop."""
+        """The front of the queue, up to a block of events, never waiting for more; empty when it is time to stop."""
         with self._changed:
             while not self._queue and not self._closing:
                 self._changed.wait()
@@ -117,7 +117,7 @@ class IngestThread:
         if not submissions:
             return
         try:
-            receipts = self._committer.take_in(submissions)
+            receipts = self._committer.commit(submissions)
         except Exception as error:
             self._failed(submissions, error)
             return
@@ -143,7 +143,7 @@ class IngestThread:
 
     def _failed(self, submissions: list[Submission], error: Exception) -> None:
         if not isinstance(error, FelrecError):
-            _log.exception("a batch of events was not taken in")
+            _log.exception("a batch of events was not applied")
         self._end(submissions)
         for submission in submissions:
             submission.future.set_exception(error)

@@ -19,23 +19,21 @@ _WORDS = re.compile(r"\w+")
 
 
 class ItemAttributes:
-    """Attributes by id, and by row what filters need: the rows of each tag, and those that are out.
+    """Attributes by id, and by row what filters need: the rows of each tag, and the hidden ones.
 
-    >>> catalogue = ItemAttributes({"a": Attributes("The Ants", ("nature",))}, ["a", "b"])
-    >>> catalogue.put("b", 1, Attributes(available=False))
-    >>> catalogue.tagged(["nature"]).tolist(), catalogue.out.tolist(), catalogue.titled("an", 5)
+    >>> attributes = ItemAttributes({"a": Attributes("The Ants", ("nature",))}, ["a", "b"])
+    >>> attributes.put("b", 1, Attributes(available=False))
+    >>> attributes.tagged(["nature"]).tolist(), attributes.hidden.tolist(), attributes.search_titles("an", 5)
     ([0], [1], ['a'])
     """
 
     def __init__(self, attributes: Mapping[str, Attributes | None], ids: Sequence[str | None]) -> None:
-        self._attributes = dict(attributes)  # None: taken out
+        self._attributes = dict(attributes)  # None: deleted
         self._tags: dict[str, set[int]] = {}
-        self._out: set[int] = set()
-        self._out_rows: Rows | None = None
+        self._hidden: set[int] = set()
+        self._hidden_rows: Rows | None = None
         self._titles = sorted(entry for item in self._attributes for entry in self._entries(item))
-        rows = {name: row for row, name in enumerate(ids) if name in self._attributes}
-        for name, row in rows.items():
-            self._index(row, self._attributes[str(name)])
+        self.add_rows(ids, 0)
 
     def __contains__(self, item: str) -> bool:
         return self._attributes.get(item) is not None
@@ -44,49 +42,49 @@ class ItemAttributes:
         """The attributes of an item, or those of an item without any."""
         return self._attributes.get(item) or _NONE
 
-    def is_taken_out(self, item: str) -> bool:
+    def is_deleted(self, item: str) -> bool:
         """Whether the item was deleted and not put since."""
         return item in self._attributes and self._attributes[item] is None
 
     @property
-    def out(self) -> Rows:
+    def hidden(self) -> Rows:
         """The rows that must not be recommended, ascending."""
-        if self._out_rows is None:
-            self._out_rows = np.sort(np.fromiter(self._out, np.int32, len(self._out)))
-        return self._out_rows
+        if self._hidden_rows is None:
+            self._hidden_rows = np.sort(np.fromiter(self._hidden, np.int32, len(self._hidden)))
+        return self._hidden_rows
 
     def put(self, item: str, row: int, attributes: Attributes | None) -> None:
-        """Set the attributes of an item, whose row is -1 if it has none; None takes it out."""
+        """Set the attributes of an item, whose row is -1 if it has none; None deletes it."""
         if row >= 0:
-            self.disappear(item, row)
+            self.remove_row(item, row)
         for entry in self._entries(item):
             del self._titles[bisect_left(self._titles, entry)]
         self._attributes[item] = attributes
         for entry in self._entries(item):
             insort(self._titles, entry)
         if row >= 0:
-            self.appear([item], row)
+            self.add_rows([item], row)
 
-    def appear(self, items: Sequence[str], first: int) -> None:
-        """Items got the rows from `first` on."""
+    def add_rows(self, items: Sequence[str | None], first: int) -> None:
+        """Items got their first event, and with it the rows from `first` on."""
         for row, item in enumerate(items, first):
-            if item in self._attributes:
+            if item is not None and item in self._attributes:
                 self._index(row, self._attributes[item])
 
-    def disappear(self, item: str, row: int) -> None:
-        """An item lost its row."""
+    def remove_row(self, item: str, row: int) -> None:
+        """An item lost its row: its last event was erased."""
         for tag in self.of(item).tags:
             self._tags[tag].discard(row)
-        if row in self._out:
-            self._out.remove(row)
-            self._out_rows = None
+        if row in self._hidden:
+            self._hidden.remove(row)
+            self._hidden_rows = None
 
     def tagged(self, tags: Sequence[str]) -> Rows:
         """The rows of items that have at least one of the tags, ascending."""
         rows = set().union(*(self._tags.get(tag, set()) for tag in tags))
         return np.array(sorted(rows), dtype=np.int32)
 
-    def titled(self, prefix: str, k: int) -> list[str]:
+    def search_titles(self, prefix: str, k: int) -> list[str]:
         """The first k items with a title of which a word begins so, whatever the case and the accents."""
         wanted = _folded(prefix)
         found: dict[str, None] = {}
@@ -103,8 +101,8 @@ class ItemAttributes:
 
     def _index(self, row: int, attributes: Attributes | None) -> None:
         if attributes is None or not attributes.available:
-            self._out.add(row)
-            self._out_rows = None
+            self._hidden.add(row)
+            self._hidden_rows = None
         for tag in attributes.tags if attributes is not None else ():
             self._tags.setdefault(tag, set()).add(row)
 

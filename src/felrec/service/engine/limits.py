@@ -16,8 +16,6 @@ class Limits:
     queue_seconds: float = math.inf  # for how long, at the pace of late; a service that people wait for sets it
     k: int = 1_000  # entries of an answer
     ids: int = 10_000  # candidates, or items of a session
-    id_characters: int = 256
-    id_bytes: int = 1_024
     title_characters: int = 1_000
     tags: int = 100  # of one item
     key_characters: int = 256  # of an idempotency key

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 
 class ReadWriteLock:
-    """Readers share it; a writer waits for those who read now, and nobody begins to read before the writer is done.
+    """Readers share it; a writer waits for current readers, and new readers wait for the writer.
 
-    Not reentrant: who reads must not begin to read again.
+    Not reentrant: a reader must not acquire it again.
     """
 
     def __init__(self) -> None:

@@ -1,30 +1,65 @@
-"""Reading: scores, and who or what is near. The caller holds the read lock, but for `match_all`."""
+"""Scores of items: the best for several questions at once, and the place of one.
+
+The caller holds the read lock, but for `item_ranks`.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from felrec.answers.types import BestItems, Rank, Ranks, Recommendation
 from felrec.data.events import Rows
 from felrec.data.pending import Pending
-from felrec.errors import InvalidRequest, NotFound
-from felrec.recommender import Queries, Representing
+from felrec.recommender import Queries
+from felrec.service.engine.exposure import Exposure
+from felrec.service.engine.presenters import scored_items
 from felrec.service.engine.serving_state import ServingState
-from felrec.service.engine.types import Side
+from felrec.service.engine.types import Question
 
 Scores = NDArray[np.floating]
 Best = list[tuple[int, float]]  # rows and scores, best first
-_PIECE = 8_192  # vectors that are compared while the lock is held: about a millisecond
+_RANKED = 8  # users that an item is ranked for while the lock is held
+_NOTHING = np.zeros(0, dtype=np.int32)
+
+
+class Wanted(NamedTuple):
+    """A question in rows."""
+
+    user: int  # -1: unknown
+    session: Rows
+    leave_out: Rows  # items they had
+    candidates: Rows | None  # ascending; None: the whole catalogue
+    k: int
+    ignored: tuple[str, ...]
+
+
+def recommend(state: ServingState, questions: Sequence[Question], exposure: Exposure) -> list[BestItems]:
+    """The best available items for each. All questions about the whole catalogue are scored together."""
+    wanted = [_wanted(state, question) for question in questions]
+    rows = np.arange(len(state.items), dtype=np.int32)
+    scores = iter(_scores(state, [one for one in wanted if one.candidates is None], rows))
+    answers = []
+    for question, one in zip(questions, wanted, strict=True):
+        if one.candidates is None:
+            found = _best(state, one, next(scores), rows)
+        else:
+            found = _best(state, one, _scores(state, [one], one.candidates)[0], one.candidates)
+        exposure.add(np.array([row for row, _ in found], dtype=np.int32))
+        known = one.user >= 0 or len(one.session) > 0
+        items = scored_items(state, found, Recommendation)
+        answers.append(BestItems(known, items, one.ignored, user=question.user))
+    return answers
 
 
 def scores_of(state: ServingState, users: Sequence[int], rows: Rows, sessions: Sequence[Rows] | None = None) -> Scores:
     """Scores (B, C) of items for users, or for those without a row (-1) who had sessions; a copy."""
-    stranger = len(state.users)  # the next free row: somebody without a history
+    stranger = len(state.users)  # the next free row: a user without a history
     who = np.array([user if user >= 0 else stranger for user in users], dtype=np.int32)
     pending = Pending.of([session.tolist() for session in sessions]) if sessions else Pending.none(len(who))
     queries = Queries(who, np.full(len(who), max(state.clock, time.time())), pending)
@@ -38,47 +73,24 @@ def best(scores: Scores, rows: Rows, k: int) -> Best:
     return [(row, score) for row, score in found if score > -np.inf]
 
 
-def representing(state: ServingState) -> Representing:
-    """The model, if it has vectors."""
-    if not isinstance(state.recommender, Representing):
-        raise InvalidRequest(f"{state.model.name} has no vectors to compare; serve a felrec model")
-    return state.recommender
-
-
-def vectors_of(state: ServingState, side: Side, rows: Rows) -> Tensor:
-    """Unit vectors (B, D)."""
-    model = representing(state)
-    return model.user_vectors(rows) if side == "user" else model.item_vectors(rows)
-
-
-def match_all(state: ServingState, side: Side, vector: Tensor) -> Scores:
-    """Cosine of every user or item with a vector (D,).
-
-    The read lock is taken for some rows at a time, so that nobody who writes waits for the whole.
-    """
-    count = len(state.users if side == "user" else state.items)
-    parts = [np.zeros(0, dtype=np.float32)]
-    for first in range(0, count, _PIECE):
-        rows = np.arange(first, min(first + _PIECE, count), dtype=np.int32)
+def item_ranks(state: ServingState, item: str, users: Sequence[str]) -> Ranks:
+    """The place of an item for each user and by decayed popularity. Takes the read lock, for a few users at a time."""
+    ranks = list[Rank]()
+    for first in range(0, len(users), _RANKED):
+        some = users[first : first + _RANKED]
         with state.lock.read():
-            parts.append((vectors_of(state, side, rows) @ vector).cpu().numpy())
-    return np.concatenate(parts)
+            row, rows = state.known_row("item", item), np.arange(len(state.items), dtype=np.int32)
+            scores = scores_of(state, state.users.rows(some).tolist(), rows)
+            ranks += [Rank(user, _rank_among(of, row)) for user, of in zip(some, scores, strict=True)]
+    with state.lock.read():
+        row, rows = state.known_row("item", item), np.arange(len(state.items), dtype=np.int32)
+        events, popularity = state.index.item_events, _rank_among(state.popularity.of(rows), row)
+        return Ranks(item, int(events[row]), int((events > 0).sum()), tuple(ranks), popularity)
 
 
-def nearest(state: ServingState, side: Side, scores: Scores, k: int, leave_out: Rows) -> Best:
-    """The users or items that match best by the scores (N,) of all who were there a moment ago; overwrites them."""
-    events = state.index.user_events if side == "user" else state.index.item_events
-    scores[leave_out[leave_out < len(scores)]] = -np.inf
-    scores[: len(events)][events[: len(scores)] == 0] = -np.inf  # erased
-    return best(scores, np.arange(len(scores), dtype=np.int32), k)
-
-
-def known_row(state: ServingState, side: Side, name: str) -> int:
-    """The row of a user or an item with events; NotFound if there is none."""
-    row = (state.users if side == "user" else state.items).row(name)
-    if row < 0:
-        raise NotFound(f"the {side} is not known: it has no event, or was erased")
-    return row
+def _rank_among(scores: Scores, at: int) -> int | None:
+    """How many are better than the one at this place; None if it cannot be scored."""
+    return int((scores > scores[at]).sum()) if scores[at] > -np.inf else None
 
 
 def known_items(state: ServingState, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
@@ -87,6 +99,36 @@ def known_items(state: ServingState, names: Sequence[str]) -> tuple[Rows, tuple[
     return rows[rows >= 0], tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row < 0)
 
 
-def rank_among(scores: Scores, at: int) -> int | None:
-    """How many are better than the one at this place; None if it cannot be scored."""
-    return int((scores > scores[at]).sum()) if scores[at] > -np.inf else None
+def _wanted(state: ServingState, question: Question) -> Wanted:
+    user = -1 if question.user is None else state.users.row(question.user)
+    session, unknown = known_items(state, question.session)
+    leave_out = _NOTHING
+    if state.model.exclude_seen if question.exclude_seen is None else question.exclude_seen:
+        leave_out = state.index.seen(user) if user >= 0 else session
+    candidates, ignored = _candidates(state, question.candidates, question.tags)
+    return Wanted(user, session, leave_out, candidates, question.k, (*unknown, *ignored))
+
+
+def _candidates(
+    state: ServingState, names: Sequence[str] | None, tags: Sequence[str]
+) -> tuple[Rows | None, tuple[str, ...]]:
+    """The rows to choose from, ascending, None for all; and the names that have none."""
+    if names is None:
+        return (state.attributes.tagged(tags) if tags else None), ()
+    rows, ignored = known_items(state, names)
+    rows = np.unique(rows)
+    return (np.intersect1d(rows, state.attributes.tagged(tags)) if tags else rows), ignored
+
+
+def _scores(state: ServingState, wanted: Sequence[Wanted], rows: Rows) -> Scores:
+    if not len(wanted) or not len(rows):
+        return np.zeros((len(wanted), len(rows)), dtype=np.float32)
+    return scores_of(state, [one.user for one in wanted], rows, [one.session for one in wanted])
+
+
+def _best(state: ServingState, wanted: Wanted, scores: Scores, rows: Rows) -> Best:
+    """The best of rows (C,) by their scores (C,), without what is left out; overwrites the scores."""
+    for out in (wanted.leave_out, state.attributes.hidden):
+        if len(out):
+            scores[out if wanted.candidates is None else np.isin(rows, out)] = -np.inf
+    return best(scores, rows, wanted.k)

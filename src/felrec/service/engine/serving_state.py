@@ -9,75 +9,76 @@ from typing import cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from felrec.data.events import Events, RowChange
+from felrec.data.events import EventColumns, Events, RowChange, Rows
 from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
+from felrec.errors import NotFound
 from felrec.fitted import FittedModel
 from felrec.item_score_cache import ItemScoreCache
 from felrec.model.paper.cache import last_occurrence
 from felrec.recommender import Recommender, Servable, Trainable
 from felrec.service.engine.directory import Directory
-from felrec.service.engine.event_index import EventIndex, as_events
+from felrec.service.engine.event_index import EventIndex
 from felrec.service.engine.item_attributes import ItemAttributes, from_store
 from felrec.service.engine.locks import ReadWriteLock
-from felrec.store.protocol import EMPTY_BASE, EVENT, Contents, EventRecords
+from felrec.service.engine.types import Side
+from felrec.store.protocol import EMPTY_BASE, Contents
 
 
 @dataclass(frozen=True)
 class Block:
-    """Events with their rows, and the ids that appear with them."""
+    """Events as rows, with times as they were given, and the ids that are new with them."""
 
-    records: EventRecords
-    users: Sequence[str] = ()  # new
-    items: Sequence[str] = ()  # new
+    events: Events
+    users: Sequence[str] = ()
+    items: Sequence[str] = ()
 
 
 @dataclass
 class Numbering:
-    """Gives rows to ids ahead of time: nothing is known to others until it is on disk."""
+    """Assigns rows to new ids ahead of time: readers learn of them once they are on disk."""
 
     users: Directory
     items: Directory
     new_users: dict[str, int] = field(default_factory=dict)
     new_items: dict[str, int] = field(default_factory=dict)
 
-    def block(self, users: Sequence[str], items: Sequence[str], times: Sequence[float]) -> Block:
+    def block(self, columns: EventColumns) -> Block:
         """The next block."""
-        records = np.empty(len(users), dtype=EVENT)
         before = len(self.new_users), len(self.new_items)
-        records["user"] = _numbered(users, self.users, self.new_users)
-        records["item"] = _numbered(items, self.items, self.new_items)
-        records["time"] = times
-        return Block(records, list(self.new_users)[before[0] :], list(self.new_items)[before[1] :])
+        users = _numbered(columns.users, self.users, self.new_users)
+        items = _numbered(columns.items, self.items, self.new_items)
+        new_users, new_items = list(self.new_users)[before[0] :], list(self.new_items)[before[1] :]
+        return Block(Events(users, items, columns.times), new_users, new_items)
 
 
-def _numbered(names: Sequence[str], known: Directory, new: dict[str, int]) -> list[int]:
-    rows = []
-    for name in names:
-        row = known.row(name)
-        rows.append(row if row >= 0 else new.setdefault(name, len(known) + len(new)))
+def _numbered(names: Sequence[str], known: Directory, new: dict[str, int]) -> Rows:
+    rows = known.rows(names)
+    for at in np.flatnonzero(rows < 0).tolist():
+        rows[at] = new.setdefault(names[at], len(known) + len(new))
     return rows
 
 
 class ServingState:
-    """The state of one store. Whoever reads holds `lock.read()`; one writer at a time calls the methods that change."""
+    """The state of one store. Readers hold `lock.read()`; one writer at a time calls the methods that change."""
 
     def __init__(self, model: FittedModel, contents: Contents) -> None:
         self.model = model
         self.recommender: Recommender = model.recommender
         self.scorer = ItemScoreCache(self.recommender)
-        self._servable = isinstance(self.recommender, Servable)  # asked once: a protocol takes long to look through
+        self._servable = isinstance(self.recommender, Servable)  # once: checking a protocol is slow
         if isinstance(self.recommender, Trainable):
             self.recommender.train(False)
-        # A model that is not servable may even learn while it observes: to begin anew it needs what it began with.
+        # A model that is not servable may learn while it observes: to start over it needs its first weights.
         self._weights = None if self.servable else self.recommender.weights()
         self.lock = ReadWriteLock()
         self.users, self.items = Directory(contents.users), Directory(contents.items)
-        self.index = EventIndex.of_contents(contents)
+        self.index = EventIndex(contents)
         attributes = {item: from_store(kept) for item, kept in contents.attributes.items()}
-        self.catalogue = ItemAttributes(attributes, contents.items)
+        self.attributes = ItemAttributes(attributes, contents.items)
         self.base, self.base_clock = contents.identity.base, contents.clock
-        self.clock = max(self.base_clock, float(contents.events["time"].max(initial=0.0)))
+        self.clock = max(self.base_clock, float(contents.events.times.max(initial=0.0)))
         self.journal = len(contents.events)  # events since the store began
         self.events = int(contents.pairs["events"].sum()) + len(contents.events)
         self.popularity = self._popularity()
@@ -91,65 +92,80 @@ class ServingState:
         """The model, if its changes are known before they happen."""
         return cast(Servable, self.recommender) if self._servable else None
 
+    def directory(self, side: Side) -> Directory:
+        """The ids of users or of items."""
+        return self.users if side == "user" else self.items
+
+    def event_counts(self, side: Side) -> NDArray[np.int64]:
+        """Number of events of each user or each item."""
+        return self.index.user_events if side == "user" else self.index.item_events
+
+    def known_row(self, side: Side, name: str) -> int:
+        """The row of a user or an item with events; NotFound if there is none."""
+        row = self.directory(side).row(name)
+        if row < 0:
+            raise NotFound(f"the {side} is not known: it has no event, or was erased")
+        return row
+
     def numbering(self) -> Numbering:
         """Begin to number new events."""
         return Numbering(self.users, self.items)
 
     def change(self, block: Block) -> RowChange | None:
-        """What taking in a block will change; None if the model cannot say."""
-        return self.servable.change(as_events(block.records, self.clock)) if self.servable else None
+        """The rows that a block will change; None if the model cannot say."""
+        return self.servable.change(block.events.not_before(self.clock)) if self.servable else None
 
     def apply_change(self, block: Block, change: RowChange | None) -> None:
-        """Take in a block that is on disk."""
+        """Make a block visible that is on disk."""
         with self.lock.write():
             if change is not None and self.servable:
                 self.scorer.apply_change(change)
             else:
-                _observe(self.recommender, as_events(block.records, self.clock))
-            self.catalogue.appear(block.items, len(self.items))
+                _observe(self.recommender, block.events.not_before(self.clock))
+            self.attributes.add_rows(block.items, len(self.items))
             self.users.extend(block.users)
             self.items.extend(block.items)
-            self.index.append(block.records)
-            self.popularity.add(block.records["item"])
-            self.clock = max(self.clock, float(block.records["time"].max(initial=0.0)))
-            self.events += len(block.records)
-            self.journal += len(block.records)
+            self.index.append(block.events)
+            self.popularity.add(block.events.items)
+            self.clock = max(self.clock, float(block.events.times.max(initial=0.0)))
+            self.events += len(block.events)
+            self.journal += len(block.events)
 
-    def catch_up(self, blocks: Sequence[EventRecords], first: int) -> RowChange:
-        """Take blocks that are in the index into the model's state; returns what has changed."""
+    def catch_up(self, blocks: Sequence[Events], first: int) -> RowChange:
+        """Apply blocks that are in the index to the model's state; returns the rows that have changed."""
         changes = []
         clock = max(self.base_clock, self.index.newest_before(first))
-        for records in blocks:
-            if len(records):  # all of it may have been erased
+        for events in blocks:
+            if len(events):  # all of it may have been erased
                 if self.servable:
-                    change = self.servable.change(as_events(records, clock))
+                    change = self.servable.change(events.not_before(clock))
                     self.servable.apply_change(change)
                     changes.append(change)
                 else:
-                    _observe(self.recommender, as_events(records, clock))
-                clock = max(clock, float(records["time"].max()))
+                    _observe(self.recommender, events.not_before(clock))
+                clock = max(clock, float(events.times.max()))
         return merged(changes)
 
     def rebuilt(self, without: int) -> Recommender:
-        """The model as it would be if a user had never come: a copy that takes the whole journal in again."""
+        """The model without a user: a copy that observes the rest of the journal from its beginning."""
         model = copy.deepcopy(self.recommender)
         self._load_base(model)
         clock = self.base_clock
         for number in range(self.index.blocks):
-            records = self.index.block(number, without)
-            if len(records):
-                _observe(model, as_events(records, clock))
-                clock = max(clock, float(records["time"].max()))
+            events = self.index.block(number, without)
+            if len(events):
+                _observe(model, events.not_before(clock))
+                clock = max(clock, float(events.times.max()))
         return model
 
     def forget(self, user: int, items: Sequence[int]) -> None:
-        """Drop a user, and items that nobody else had, from everything but the model."""
+        """Drop a user, and items that no other user had, from everything but the model."""
         self.events -= int(self.index.user_events[user])
         self.journal -= int((self.index.of_user(user) >= self.index.base).sum())
         self.index.forget(user)
         self.users.forget([user])
         for row in items:
-            self.catalogue.disappear(self.items.name(row), row)
+            self.attributes.remove_row(self.items.name(row), row)
         self.items.forget(items)
         self.popularity = self._popularity()
         self.clock = max(self.base_clock, self.index.newest_before(self.index.blocks))
@@ -169,7 +185,7 @@ class ServingState:
 
 
 def _observe(recommender: Recommender, block: Events) -> None:
-    """Take in a block of a journal that is replayed at every start, with the same result each time.
+    """Observe a block of a journal that is replayed at every start, with the same result each time.
 
     A model that learns from it adds up gradients, and how many threads share a sum decides its last bits.
     """

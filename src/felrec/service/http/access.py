@@ -25,7 +25,7 @@ class Service:
 
     engine: Engine
     metrics: Metrics
-    keys: KeyFile | None = None  # None: everybody who can reach it may do everything
+    keys: KeyFile | None = None  # None: all who can reach it may do everything
     stopping: bool = False
 
     def health(self) -> Health:
@@ -46,7 +46,7 @@ def engine_of(request: Request) -> Engine:
 
 
 class Guard:
-    """Lets nobody pass without a key that may do what is asked, if there are keys. What is not public needs one."""
+    """Requires a key with the right scope for every path that is not public, if there are keys."""
 
     def __init__(self, app: ASGIApp, keys: KeyFile | None) -> None:
         self.app, self.keys = app, keys
@@ -70,7 +70,7 @@ class Guard:
 
 
 def is_public(path: str) -> bool:
-    """Whether everybody may have it."""
+    """Whether a path needs no key."""
     return path in PUBLIC or path.startswith("/static/")
 
 

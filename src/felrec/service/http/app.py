@@ -16,6 +16,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from felrec.answers.types import Refusal
 from felrec.errors import (
     FelrecError,
     InvalidRequest,
@@ -43,7 +44,7 @@ from felrec.service.http.middleware import (
     retry_after,
 )
 from felrec.service.http.problems import CODES, Problem
-from felrec.service.http.schemas import Event, Refusal
+from felrec.service.http.schemas import Event
 from felrec.version import __version__
 
 PAGE = Path(__file__).parent / "page"
@@ -58,7 +59,7 @@ DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, messag
 def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[str] | None = Hosts.LOCAL) -> FastAPI:
     """The service around an engine, which it closes when it stops.
 
-    `hosts` are the names it answers to, None for all of them. Without keys everybody who reaches it may do everything.
+    `hosts` are the names it answers to, None for all of them. Without keys all who can reach it may do everything.
     """
     app = FastAPI(
         title="felrec",

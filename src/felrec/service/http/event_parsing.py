@@ -3,57 +3,85 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
-from felrec.service.engine.checks import read_id, read_time
+from felrec.answers.types import Rejected
+from felrec.data.events import EventColumns
+from felrec.data.reading.timestamps import MILLISECONDS_FROM
+from felrec.ids import check_id
 from felrec.service.engine.limits import Limits
-from felrec.service.engine.types import NewEvent, Rejected
 from felrec.service.http.problems import Problem
 
 FIELDS = {"user", "item", "timestamp"}
-MAX_ROWS = Limits().submission
+LIMITS = Limits()
 
 
-@dataclass
-class Rows:
-    """The good rows of a post, and why the others were refused."""
+def read_events(body: bytes, lines: bool) -> tuple[EventColumns, list[Rejected]]:
+    """The good rows of a body, and why the others were refused; `lines` says that it is one JSON value a line.
 
-    events: list[NewEvent] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
-
-
-def read_rows(body: bytes, lines: bool) -> Rows:
-    """Check every row of a body; `lines` says that it is one JSON value a line.
-
-    >>> read_rows(b'[{"user": "ada", "item": 7}, 8]', lines=False).rejected
-    [Rejected(row=1, reason='give an object with user, item and, if it is not now, timestamp')]
+    >>> read_events(b'[{"user": "ada", "item": 7, "timestamp": 5}, 8]', lines=False)
+    (EventColumns(users=['ada'], items=['7'], times=array([5.])), \
+[Rejected(row=1, reason='give an object with user, item and, if it is not now, timestamp')])
     """
-    now, rows = time.time(), Rows()
+    now, rejected = time.time(), list[Rejected]()
+    users, items, times = list[str](), list[str](), list[float | None]()
     for number, given in _lines(body) if lines else enumerate(_values(body)):
-        if len(rows.events) + len(rows.rejected) >= MAX_ROWS:
-            raise Problem(413, f"more than {MAX_ROWS:,} rows; send them in several posts")
+        if len(users) + len(rejected) >= LIMITS.submission:
+            raise Problem(413, f"more than {LIMITS.submission:,} rows; send them in several posts")
         try:
-            rows.events.append(read_row(_parse(given) if lines else given, now))
+            row = _checked(_parse(given) if lines else given)
+            user, item = check_id(row.get("user"), "user"), check_id(row.get("item"), "item")
+            moment = read_time(row.get("timestamp"), now)
         except ValueError as error:
-            rows.rejected.append(Rejected(number, str(error)))
-    return rows
+            rejected.append(Rejected(number, str(error)))
+        else:
+            users.append(user)
+            items.append(item)
+            times.append(moment)
+    return EventColumns.of(users, items, times), rejected
 
 
-def read_row(given: object, now: float) -> NewEvent:
-    """Check one event.
+def read_time(given: object, now: float) -> float | None:
+    """Seconds since 1970, from a number or from ISO 8601 (UTC if it names no zone); None stays None, for now.
 
-    >>> read_row({"user": "ada", "item": 7, "timestamp": "2026-01-01T00:00:00Z"}, now=2e9)
-    NewEvent(user='ada', item='7', timestamp=1767225600.0)
+    >>> read_time("2026-01-01T00:00:00Z", now=2e9)
+    1767225600.0
     """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        seconds = _iso(given)
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        seconds = float(given) if abs(given) < 1e18 else math.inf
+    else:
+        raise ValueError("timestamp: give seconds since 1970, or ISO 8601")
+    if not math.isfinite(seconds) or seconds < 0:
+        raise ValueError("timestamp: give seconds since 1970 that are finite and not negative")
+    if seconds >= MILLISECONDS_FROM:
+        raise ValueError("timestamp: lies after the year 5000; give seconds, not milliseconds")
+    if seconds > now + LIMITS.future_seconds:
+        raise ValueError(f"timestamp: more than {LIMITS.future_seconds:.0f} s in the future; set the sender's clock")
+    return seconds
+
+
+def _iso(given: str) -> float:
+    try:
+        moment = datetime.fromisoformat(given)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise ValueError("timestamp: not ISO 8601; write it as 2026-01-31T12:00:00Z") from None
+
+
+def _checked(given: object) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ValueError("give an object with user, item and, if it is not now, timestamp")
     if unknown := given.keys() - FIELDS:
         raise ValueError(f"no field {min(unknown)[:40]!r} is known; give user, item and timestamp")
-    user, item = read_id(given.get("user"), "user"), read_id(given.get("item"), "item")
-    return NewEvent(user, item, read_time(given.get("timestamp"), now))
+    return given
 
 
 def _values(body: bytes) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The map: users and items placed in the plane by t-SNE, in the background, the first time somebody looks.
+"""The map: users and items placed in the plane by t-SNE, in the background, when it is first asked for.
 
 Users and items are placed apart, as in the paper's figure of embeddings. Places stay until the store has grown by a
 quarter; the match that colours them is always of now.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import repeat
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.answers.types import LEFT_OUT, Answer
 from felrec.errors import FelrecError, InvalidRequest, how_to_install
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Side
@@ -24,12 +24,13 @@ from felrec.service.http.logs import note
 
 POINTS = 1_000  # of each side, those with most events
 FEWEST = 8  # fewer have no shape
-GROWTH = 1.25  # of the events, until the map is made anew
+GROWTH = 1.25  # of the events, until a new map is made
 WORKING = "The map is being made: t-SNE of {users:,} users and {items:,} items, {seconds:.0f} s so far."
 NEEDS = f"The map needs openTSNE: {how_to_install('plots')}; then start the service again."
 
 
-class Point(NamedTuple):
+@dataclass(frozen=True)
+class Place(Answer):
     """A user or an item on the map."""
 
     id: str
@@ -39,21 +40,24 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Map:
-    """Where users and items lie. `version` tells one map from the next."""
+class MapOfAll(Answer):
+    """The map, or in words why there is none; while `working` it is worth asking again."""
 
-    version: int
-    events: int  # when it was made
-    users: tuple[Point, ...]
-    items: tuple[Point, ...]
+    ready: bool
+    working: bool | None = None
+    message: str | None = None
+    version: int | None = None  # tells one map from the next
+    users: tuple[Place, ...] = field(default_factory=lambda: LEFT_OUT)
+    items: tuple[Place, ...] = field(default_factory=lambda: LEFT_OUT)
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Why there is no map (yet)."""
+class MapMatch(Answer):
+    """Scores beside the users and the items of the map of that version (0: there is none)."""
 
-    message: str
-    working: bool  # whether it is worth asking again
+    version: int
+    users: tuple[float, ...]
+    items: tuple[float, ...]
 
 
 class Cartographer:
@@ -64,14 +68,15 @@ class Cartographer:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._began = 0.0
-        self._map: Map | None = None
+        self._map: MapOfAll | None = None
+        self._events = 0  # in the store when the map was made
         self._failure: str | None = None
 
-    def latest(self) -> Map | Waiting:
+    def latest(self) -> MapOfAll:
         """The newest map, or why there is none. Starts making one if there is none, or if it is outgrown."""
         health = self.engine.health()
         with self._lock:
-            outgrown = self._map is None or health.events > GROWTH * self._map.events
+            outgrown = self._map is None or health.events > GROWTH * self._events
             working = self._thread is not None and self._thread.is_alive()
             if outgrown and not working and self._failure is None:
                 working = self._start()
@@ -79,29 +84,30 @@ class Cartographer:
                 return self._as_of_now(self._map)
             if self._failure is not None:
                 failure, self._failure = self._failure, None  # the next look tries again
-                return Waiting(failure, working=False)
+                return MapOfAll(ready=False, working=False, message=failure)
         users, items = (min(POINTS, number) for number in (health.users, health.items))
-        return Waiting(WORKING.format(users=users, items=items, seconds=time.monotonic() - self._began), working)
+        message = WORKING.format(users=users, items=items, seconds=time.monotonic() - self._began)
+        return MapOfAll(ready=False, working=working, message=message)
 
-    def _as_of_now(self, made: Map) -> Map:
-        """A map shows nobody and nothing that is not in the store any more, and items as they are called now."""
+    def _as_of_now(self, made: MapOfAll) -> MapOfAll:
+        """Without users and items that have left the store, and with the titles of now."""
         users, items = self._still_there("user", made.users), self._still_there("item", made.items)
         if len(users) < len(made.users) or len(items) < len(made.items):
             self._map = made = replace(made, version=_version(), users=users, items=items)
-        return replace(made, items=tuple(point._replace(title=self._title(point.id)) for point in made.items))
+        return replace(made, items=tuple(replace(point, title=self._title(point.id)) for point in made.items))
 
-    def _still_there(self, side: Side, points: tuple[Point, ...]) -> tuple[Point, ...]:
+    def _still_there(self, side: Side, points: tuple[Place, ...]) -> tuple[Place, ...]:
         kept = set(self.engine.known(side, [point.id for point in points]))
         return tuple(point for point in points if point.id in kept)
 
-    def match(self, *, user: str | None = None, item: str | None = None) -> tuple[int, list[float], list[float]]:
-        """The map's version, and the match of each of its users and of its items to one user or one item, now."""
+    def match(self, *, user: str | None = None, item: str | None = None) -> MapMatch:
+        """The match of each user and each item of the map to one user or one item, now."""
         made = self._map
-        if made is None:
-            return 0, [], []
+        if made is None or made.version is None:
+            return MapMatch(0, (), ())
         users = self.engine.match("user", [point.id for point in made.users], user=user, item=item)
         items = self.engine.match("item", [point.id for point in made.items], user=user, item=item)
-        return made.version, users, items
+        return MapMatch(made.version, tuple(users), tuple(items))
 
     def _start(self) -> bool:
         if find_spec("openTSNE") is None:
@@ -113,11 +119,11 @@ class Cartographer:
         return True
 
     def _make(self) -> None:
-        """Runs in the thread: whatever goes wrong is told to whoever asks next."""
+        """Runs in the thread: a failure is told to the next caller."""
         try:
             events = self.engine.health().events
             users, items = self._place("user"), self._place("item")
-            self._map = Map(_version(), events, users, items)
+            self._map, self._events = MapOfAll(ready=True, version=_version(), users=users, items=items), events
             note("map made", users=len(users), items=len(items), seconds=round(time.monotonic() - self._began, 1))
         except FelrecError as error:
             self._failure = f"There is no map: {error}"
@@ -125,10 +131,10 @@ class Cartographer:
             note("map failed", level=40, exception=error)
             self._failure = "The map could not be made; the log of the service says why."
 
-    def _place(self, side: Side) -> tuple[Point, ...]:
+    def _place(self, side: Side) -> tuple[Place, ...]:
         vectors = self.engine.vectors(side, POINTS)
-        places = embed(vectors.values)
-        return tuple(map(Point, vectors.ids, repeat(None), *places.T.astype(float).tolist()))
+        places = embed(vectors.values).round(3)
+        return tuple(map(Place, vectors.ids, repeat(None), *places.T.tolist()))
 
     def _title(self, identifier: str) -> str | None:
         """That of now, which may have been put after the map was made."""

@@ -13,6 +13,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from felrec.answers.types import Latency
+
 if TYPE_CHECKING:
     from felrec.service.engine.types import Health
 
@@ -48,7 +50,7 @@ class Metrics:
 
     def finished(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        named = method if method in METHODS else "other"  # a label must not take any value that somebody sends
+        named = method if method in METHODS else "other"  # clients must not choose the values of a label
         self.requests.labels(named, route, str(status)).observe(seconds)
         if status in (429, 503, 507):
             self.refused.labels(str(status)).inc()
@@ -70,10 +72,10 @@ class Metrics:
         oldest = time.monotonic() - WINDOW
         return sum(events for at, events in list(self._arrivals) if at >= oldest) / WINDOW
 
-    def latencies(self) -> dict[str, dict[str, float]]:
+    def latencies(self) -> dict[str, Latency]:
         """Median and 99th percentile of the last requests by the end of their route, in milliseconds."""
         return {
-            route: {"p50": float(np.percentile(taken, 50)) * 1e3, "p99": float(np.percentile(taken, 99)) * 1e3}
+            route: Latency(float(np.percentile(taken, 50)) * 1e3, float(np.percentile(taken, 99)) * 1e3)
             for route, taken in ((route, list(taken)) for route, taken in list(self._latencies.items()))
         }
 
@@ -108,18 +110,18 @@ class _State(Collector):
         for name, text, value in (
             ("ready", "1 if the service takes requests.", health.ready),
             ("durable", "0 if the last write did not reach the disk.", health.durable),
-            ("queue_depth", "Events that wait to be made durable.", health.queue),
+            ("queue_depth", "Events that wait to be made durable.", health.queue_depth),
             ("queue_limit", "Events that may wait before posts are answered with 429.", health.queue_limit),
             ("items", "Items of the catalogue.", health.items),
             ("users", "Known users.", health.users),
             ("cold_items", "Items with fewer than five events.", health.cold_items),
             ("store_events", "Events in the store.", health.events),
             ("store_bytes", "Size of the store.", health.store_bytes),
-            ("last_commit_seconds", "Duration of the last commit.", health.commit_milliseconds / 1e3),
+            ("last_commit_seconds", "Duration of the last commit.", health.last_commit_ms / 1e3),
             (
                 "last_batch_seconds",
                 "From taking the last micro-batch until it was visible.",
-                health.applied_milliseconds / 1e3,
+                health.last_batch_ms / 1e3,
             ),
         ):
             yield GaugeMetricFamily(f"felrec_{name}", text, float(value))

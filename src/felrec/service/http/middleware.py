@@ -66,7 +66,7 @@ class HeadAsGet:
 
 
 class Envelope:
-    """Gives each request an id, each answer its headers, each failure a shape, and tells who wants to know."""
+    """Gives each request an id, each answer its headers, each failure a shape, and reports it when it is finished."""
 
     def __init__(self, app: ASGIApp, finished: Finished) -> None:
         self.app, self.finished = app, finished

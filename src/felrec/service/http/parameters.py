@@ -8,11 +8,12 @@ from urllib.parse import unquote
 from fastapi import Path, Query
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from felrec.ids import CONTROL, MOST_CHARACTERS, spelled
 from felrec.service.engine.limits import Limits
 
 LIMITS = Limits()
 IN_ADDRESS = 1_000  # ids in one address, which may have 64 KiB in all
-CLEAN = r"^[^\x00-\x1f\x7f-\x9f]+$"  # no control characters
+CLEAN = f"^[^{CONTROL}]+$"
 
 
 def decoded(given: str) -> str:
@@ -40,12 +41,7 @@ def unset(given: object) -> object:
     return None if given == "" else given
 
 
-def spelled(given: object) -> object:
-    """A whole number as an id is taken as its digits."""
-    return str(given) if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 10**64 else given
-
-
-Name = Annotated[str, StringConstraints(min_length=1, max_length=LIMITS.id_characters, pattern=CLEAN)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS, pattern=CLEAN)]
 BodyId = Annotated[
     Name, BeforeValidator(spelled, json_schema_input_type=Name | int), Field(description="a string or a whole number")
 ]
@@ -54,7 +50,7 @@ Tag = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=CLE
 
 PathId = Annotated[
     str,
-    Path(min_length=1, max_length=LIMITS.id_characters, pattern=CLEAN, description="percent-encoded, slashes too"),
+    Path(min_length=1, max_length=MOST_CHARACTERS, pattern=CLEAN, description="percent-encoded, slashes too"),
     BeforeValidator(decoded),
 ]
 Count = Annotated[int, Query(ge=1, le=LIMITS.k, description="how many")]

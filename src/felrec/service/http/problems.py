@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+
+from felrec.answers.types import Error, Refusal, Rejected
+from felrec.service.http.responses import json_response
 
 CODES = {
     400: "bad_request",
@@ -26,29 +27,24 @@ CODES = {
     503: "unavailable",
     507: "store_full",
 }
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class Problem(HTTPException):
-    """A refusal with its status and a sentence; extra fields stand beside the error in the answer."""
+    """A refusal with its status and a sentence; that of a post of events also says which rows were refused."""
 
     def __init__(
         self,
         status: int,
         message: str,
         headers: Mapping[str, str] | None = None,
-        beside: Mapping[str, Any] | None = None,
+        accepted: int | None = None,
+        rejected: tuple[Rejected, ...] | None = None,
     ) -> None:
         super().__init__(status, message, dict(headers or {}))
-        self.beside = dict(beside or {})
+        self.accepted, self.rejected = accepted, rejected
 
     def response(self, request_id: str) -> Response:
         """The answer."""
         code = CODES.get(self.status_code, "refused")
-        error = {"code": code, "message": self.detail, "request_id": request_id}
-        return json_response({"error": error, **self.beside}, self.status_code, self.headers)
-
-
-def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """JSON as UTF-8, without a pass of validation over what we made ourselves."""
-    return Response(_ENCODER.encode(content).encode(), status, dict(headers or {}), media_type="application/json")
+        refusal = Refusal(Error(code, self.detail, request_id), self.accepted, self.rejected)
+        return json_response(refusal, self.status_code, self.headers)

@@ -8,16 +8,18 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from felrec.service.engine.types import IdempotencyKey, Rejected
+from felrec.answers.types import Receipt, Rejected
+from felrec.service.engine.types import IdempotencyKey
 from felrec.service.http.access import media_type, service_of
-from felrec.service.http.event_parsing import read_rows
+from felrec.service.http.event_parsing import read_events
 from felrec.service.http.fast_route import FastRoute
 from felrec.service.http.middleware import retry_after
-from felrec.service.http.problems import Problem, json_response
-from felrec.service.http.schemas import EVENTS_BODY, Receipt
+from felrec.service.http.problems import Problem
+from felrec.service.http.responses import json_response
+from felrec.service.http.schemas import EVENTS_BODY
 
 LINES = ("application/x-ndjson", "application/jsonl")
-LONG = 65_536  # bytes of a body that is read beside the event loop, which would answer nobody meanwhile
+LONG = 65_536  # bytes of a body that is read in a thread, so that the event loop goes on answering
 
 router = APIRouter(prefix="/v1", tags=["events"], route_class=FastRoute)
 
@@ -29,7 +31,7 @@ async def post_interactions(
         str | None, Header(min_length=1, max_length=256, description="the same key again counts the events once")
     ] = None,
 ) -> Response:
-    """Take in one event, a list of at most 10,000, or one a line (NDJSON). Answers once they are on disk.
+    """Ingest one event, a list of at most 10,000, or one a line (NDJSON). Answers once they are on disk.
 
     Good rows are taken, bad ones are refused one by one with the reason; if there is no good one, the answer is 422.
     Without a timestamp an event is of now. One more than 300 s in the future is refused. One older than the newest
@@ -42,18 +44,18 @@ async def post_interactions(
         raise Problem(503, "the service is stopping; send this again to the next one", retry_after(5))
     body = await request.body()
     if len(body) > LONG:
-        rows = await run_in_threadpool(read_rows, body, kind in LINES)
+        events, rejected = await run_in_threadpool(read_events, body, kind in LINES)
     else:
-        rows = read_rows(body, kind in LINES)
-    if not rows.events and rows.rejected:
-        service.metrics.took(0, 0, len(rows.rejected))
-        raise _nothing_taken(rows.rejected)
+        events, rejected = read_events(body, kind in LINES)
+    if not len(events) and rejected:
+        service.metrics.took(0, 0, len(rejected))
+        raise _nothing_taken(rejected)
     key = IdempotencyKey(idempotency_key, body) if idempotency_key else None
-    receipt = await asyncio.wrap_future(service.engine.submit(rows.events, key, rows.rejected))
+    receipt = await asyncio.wrap_future(service.engine.submit(events, key, rejected))
     service.metrics.took(receipt.accepted, receipt.late, len(receipt.rejected))
-    return json_response({**vars(receipt), "rejected": list(map(vars, receipt.rejected))})
+    return json_response(receipt)
 
 
 def _nothing_taken(rejected: list[Rejected]) -> Problem:
     message = f"no row could be taken; row {rejected[0].row}: {rejected[0].reason}"
-    return Problem(422, message, beside={"accepted": 0, "rejected": list(map(vars, rejected))})
+    return Problem(422, message, accepted=0, rejected=tuple(rejected))

@@ -1,19 +1,18 @@
-"""Items and users themselves: what is said about them, what is known of them, and how they leave."""
+"""Items and users themselves: look them up, describe them, delete them."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, User
 from felrec.service.engine.types import Attributes as Said
-from felrec.service.engine.types import ItemInfo, Named
 from felrec.service.http.access import engine_of, json_only
 from felrec.service.http.fast_route import Checked
 from felrec.service.http.parameters import PathId
-from felrec.service.http.problems import json_response
-from felrec.service.http.schemas import Attributes, Erasure, FoundItems, FoundUsers, Item, User
+from felrec.service.http.responses import json_response
+from felrec.service.http.schemas import Attributes
 
 Prefix = Annotated[str, Query(max_length=256, description="how the id begins")]
 Limit = Annotated[int, Query(ge=1, le=100, description="how many at most")]
@@ -24,20 +23,20 @@ router = APIRouter(prefix="/v1", tags=["catalogue"], route_class=Checked)
 @router.get("/items", responses={200: {"model": FoundItems}})
 def search_items(request: Request, prefix: Prefix = "", limit: Limit = 10) -> Response:
     """Items with a word of the title that begins so, then those whose id does."""
-    return json_response({"items": list(map(_named, engine_of(request).search_items(prefix, limit)))})
+    return json_response(FoundItems(tuple(engine_of(request).search_items(prefix, limit))))
 
 
 @router.get("/items/{id}", responses={200: {"model": Item}})
 def get_item(request: Request, id: PathId) -> Response:
     """What is known about an item."""
-    return _item(engine_of(request).item(id))
+    return json_response(engine_of(request).item(id))
 
 
 @router.put("/items/{id}", dependencies=[Depends(json_only)], responses={200: {"model": Item}})
 def put_item(request: Request, id: PathId, attributes: Attributes) -> Response:
     """Say what an item is called, how it is tagged, and whether it may be recommended. The model never sees this."""
     said = Said(attributes.title, tuple(attributes.tags), attributes.available)
-    return _item(engine_of(request).put_item(id, said))
+    return json_response(engine_of(request).put_item(id, said))
 
 
 @router.delete("/items/{id}", status_code=204)
@@ -56,7 +55,7 @@ def search_users(
 ) -> Response:
     """Users whose id begins so."""
     found = engine_of(request).sample_users(limit) if sample else engine_of(request).search_users(prefix, limit)
-    return json_response({"users": [{"id": user.id, "events": user.events} for user in found]})
+    return json_response(FoundUsers(tuple(found)))
 
 
 @router.get("/users/{id}", responses={200: {"model": User}})
@@ -64,23 +63,13 @@ def get_user(
     request: Request, id: PathId, limit: Annotated[int, Query(ge=1, le=1000, description="newest events")] = 100
 ) -> Response:
     """A user and their newest events, newest first."""
-    user = engine_of(request).user(id, limit)
-    history = [{"id": past.item, "title": past.title, "timestamp": past.time} for past in user.history]
-    return json_response({"id": user.id, "events": user.events, "history": history})
+    return json_response(engine_of(request).user(id, limit))
 
 
 @router.delete("/users/{id}", responses={200: {"model": Erasure}})
 def erase_user(request: Request, id: PathId) -> Response:
     """Erase a user: id, events, history and vector, also from the free pages of the file.
 
-    The items they touched are encoded anew without them.
+    The items they touched are encoded again without them.
     """
-    return json_response(asdict(engine_of(request).erase_user(id)))
-
-
-def _item(item: ItemInfo) -> Response:
-    return json_response(asdict(item))
-
-
-def _named(item: Named) -> dict[str, Any]:
-    return {"id": item.id, "title": item.title, "events": item.events}
+    return json_response(engine_of(request).erase_user(id))

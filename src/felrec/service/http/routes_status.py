@@ -5,16 +5,17 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from felrec.answers.types import Alive, EngineStats, Stats
 from felrec.service.http.access import service_of
 from felrec.service.http.middleware import retry_after
-from felrec.service.http.problems import Problem, json_response
-from felrec.service.http.schemas import Alive, Stats
+from felrec.service.http.problems import Problem
+from felrec.service.http.responses import json_response
 
 router = APIRouter(tags=["status"])
 
@@ -22,7 +23,7 @@ router = APIRouter(tags=["status"])
 @router.get("/healthz", responses={200: {"model": Alive}})
 async def healthz() -> Response:
     """Alive: the process answers. Restart it if it does not."""
-    return json_response({"status": "alive"})
+    return json_response(Alive("alive"))
 
 
 @router.get("/readyz", responses={200: {"model": Alive}})
@@ -32,7 +33,7 @@ async def readyz(request: Request) -> Response:
     if not service.health().ready:
         why = "it is stopping" if service.stopping else "it must be restarted, its log says why"
         raise Problem(503, f"not ready: {why}", retry_after(5))
-    return json_response({"status": "ready"})
+    return json_response(Alive("ready"))
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}, "description": "for Prometheus"}})
@@ -46,28 +47,16 @@ def stats(request: Request) -> Response:
     """The numbers for people: the engine, recent rates and latencies, memory, and how even recommendations are."""
     service = service_of(request)
     health = service.health()
+    numbers = {one.name: getattr(health, one.name) for one in fields(EngineStats)}
     return json_response(
-        {
-            "ready": health.ready,
-            "durable": health.durable,
-            "problem": health.problem,
-            "model": health.model,
-            "events": health.events,
-            "users": health.users,
-            "items": health.items,
-            "cold_items": health.cold_items,
-            "queue_depth": health.queue,
-            "queue_limit": health.queue_limit,
-            "last_commit_ms": health.commit_milliseconds,
-            "last_batch_ms": health.applied_milliseconds,
-            "clock": health.clock,
-            "store_bytes": health.store_bytes,
-            "uptime_seconds": round(time.time() - health.started, 1),
-            "events_per_second": service.metrics.events_per_second(),
-            "latencies": service.metrics.latencies(),
-            "memory_bytes": memory_bytes(),
-            "bias": asdict(service.engine.bias()),
-        }
+        Stats(
+            **numbers,
+            uptime_seconds=round(time.time() - health.started, 1),
+            events_per_second=service.metrics.events_per_second(),
+            latencies=service.metrics.latencies(),
+            memory_bytes=memory_bytes(),
+            bias=service.engine.bias(),
+        )
     )
 
 

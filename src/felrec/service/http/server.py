@@ -27,7 +27,7 @@ from felrec.service.http.middleware import Hosts
 from felrec.store.sqlite import SqliteStore
 
 LINGER = 1.0  # seconds for which it still answers, as not ready, so that a balancer can turn away
-LIMITS = Limits(queue_seconds=3.0)  # sooner a 429 than an answer that nobody waits for any more
+LIMITS = Limits(queue_seconds=3.0)  # better a 429 than an answer that comes too late
 PATIENCE = 30  # seconds that requests in flight get to finish
 SWITCH = 0.001  # seconds a thread keeps the interpreter while others want it; the default of 5 ms shows in latencies
 

@@ -18,11 +18,11 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
 
 
 def events_of(contents: Contents, log: InteractionLog | None = None) -> pl.DataFrame:
-    """User, item and time of every event, in the order they came; those of the base first, if its log is given."""
+    """User, item and time of every event, in order of arrival; those of the base first, if its log is given."""
     users, items, times = list[str](), list[str](), list[float]()
     for block in named_blocks(contents, log):  # most have one event, so no table for each
         users += block.users
         items += block.items
-        times += block.times
+        times += block.times.tolist()
     schema = {"user": pl.String, "item": pl.String, "timestamp": pl.Float64}
     return pl.DataFrame({"user": users, "item": items, "timestamp": times}, schema=schema)

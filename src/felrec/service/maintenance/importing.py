@@ -1,9 +1,9 @@
-"""Bringing a whole log into a store, resumably."""
+"""Importing a whole log into a store, resumably."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal
@@ -11,13 +11,14 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from felrec.answers.types import Receipt
+from felrec.data.events import EventColumns, Events
 from felrec.data.log import InteractionLog
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
-from felrec.service.engine.checks import read_id
+from felrec.ids import check_id
 from felrec.service.engine.committer import Progress
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.types import NewEvent, Receipt
 
 Late = Literal["refuse", "take", "skip"]
 _NOTE = "import:"
@@ -27,9 +28,9 @@ _NOTE = "import:"
 class Imported:
     """What became of a log."""
 
-    events: int  # taken in now
+    events: int  # imported now
     before: int  # that the store had already
-    late: int  # of those taken in: older than what the store knew
+    late: int  # of those imported now: older than the newest of the store
     skipped: int = 0
 
 
@@ -64,10 +65,10 @@ def _begins(log: InteractionLog, fingerprint: str, length: int) -> bool:
 def import_log(
     engine: Engine, log: InteractionLog, progress: Progress | None = None, *, late: Late = "refuse"
 ) -> Imported:
-    """Submit what the store lacks of a log. How far it came is written with the events, so it can be called again.
+    """Submit the events of a log that the store lacks. Progress is written with the events, so a second call resumes.
 
-    What is older than the newest event of the store was perhaps there under another name: DataError says how much it
-    is, unless `late` says to take it in as of now, or to skip it.
+    Events older than the newest of the store may be in it already: DataError says how many there are, unless `late`
+    says to import them as of now ("take") or to skip them.
     """
     if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
         raise DataError("the log's newest event lies in the future; check --time-unit and the column of times")
@@ -79,8 +80,8 @@ def import_log(
             " them, add --late skip (only what is newer), else --late take (they count as of now)"
         )
     came_late, running = 0, None
-    for events, end in _chunks(log, start, engine.limits.submission):  # one is prepared while another is taken in
-        came_late += _finish(running, progress)  # before the next: what is noted of it must not hide a failure
+    for events, end in _chunks(log, start, engine.limits.submission):  # one is prepared while another is ingested
+        came_late += _finish(running, progress)  # before the next: its note must not hide a failure
         running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
     came_late += _finish(running, progress)
     return Imported(len(log) - start, before, came_late, start - before)
@@ -97,19 +98,27 @@ def _finish(running: tuple[int, Future[Receipt]] | None, progress: Progress | No
     return late
 
 
-def _chunks(log: InteractionLog, start: int, size: int) -> Iterator[tuple[list[NewEvent], int]]:
+def _chunks(log: InteractionLog, start: int, size: int) -> Iterator[tuple[EventColumns, int]]:
     """Events with their ids as strings, and where in the log they end."""
     users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
     for begin in range(start, len(log), size):
-        part = log[begin : begin + size]
-        rows = zip(part.users.tolist(), part.items.tolist(), part.times.tolist(), strict=True)
-        yield [NewEvent(users[user], items[item], moment) for user, item, moment in rows], begin + len(part)
+        part = log.events[begin : begin + size]
+        yield named(part, users, items), begin + len(part)
+
+
+def named(events: Events, users: Sequence[str | None], items: Sequence[str | None]) -> EventColumns:
+    """Events with the ids of their rows, none of which is missing."""
+    return EventColumns(
+        [str(users[row]) for row in events.users.tolist()],
+        [str(items[row]) for row in events.items.tolist()],
+        events.times,
+    )
 
 
 def id_strings(ids: Vocabulary, name: str) -> list[str]:
     """All ids as the service spells them, checked as the service does."""
     texts: list[str] = ids.series.cast(pl.String).to_list()
     try:
-        return [read_id(text, name) for text in texts]
+        return [check_id(text, name) for text in texts]
     except ValueError as error:
         raise DataError(f"an id cannot be served: {error}; change it in the log") from None

@@ -1,11 +1,13 @@
-"""Building a store anew from the journal of another: with other weights, or without what was erased."""
+"""Building a new store from the journal of another: with other weights, or without erased users."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
+import numpy as np
+
+from felrec.data.events import EventColumns
 from felrec.data.log import InteractionLog
 from felrec.errors import ConfigError
 from felrec.fitted import FittedModel
@@ -14,22 +16,14 @@ from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.identity import begin
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.serving_state import ServingState
-from felrec.service.maintenance.importing import id_strings, note_of
+from felrec.service.maintenance.importing import id_strings, named, note_of
 from felrec.store.protocol import EMPTY_BASE, Contents, Store
 
-_BLOCKS = 64  # taken in between two writes
-
-
-class Named(NamedTuple):
-    """A block in the language of the platform."""
-
-    users: list[str]
-    items: list[str]
-    times: list[float]
+_BLOCKS = 64  # applied between two writes
 
 
 def events_to_replay(contents: Contents, log: InteractionLog | None) -> int:
-    """How many events a replay will take in, at most."""
+    """How many events a replay will apply, at most."""
     return len(contents.events) + (_base_end(contents, log) if log is not None else 0)
 
 
@@ -48,9 +42,9 @@ def replay_store(
     blocks = named_blocks(contents, log)
     while some := list(islice(blocks, _BLOCKS)):
         numbering = state.numbering()
-        committer.take_in_blocks([numbering.block(*block) for block in some])
+        committer.commit_blocks([numbering.block(block) for block in some])
         if progress:
-            progress(sum(len(block.users) for block in some))
+            progress(sum(map(len, some)))
     committer.finish(contents.attributes, contents.answers, _notes(contents, log))
 
 
@@ -68,31 +62,18 @@ def _base_end(contents: Contents, log: InteractionLog) -> int:
     return min(len(log), int(contents.identity.base.rpartition(":")[2]))
 
 
-def named_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[Named]:
+def named_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[EventColumns]:
     """The base, cut into blocks as ever, then the journal; erased users are in neither."""
     if log is not None:
-        yield from _base_blocks(contents, log)
-    for records in contents.block_records:
-        if len(records):
-            yield Named(
-                _names(contents.users, records["user"].tolist()),
-                _names(contents.items, records["item"].tolist()),
-                records["time"].tolist(),
-            )
-
-
-def _base_blocks(contents: Contents, log: InteractionLog) -> Iterator[Named]:
-    users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
-    for block in log.events[: _base_end(contents, log)].blocks(Limits().block):
-        rows = zip(block.users.tolist(), block.items.tolist(), block.times.tolist(), strict=True)
+        users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
         # Rows of the base are those of the log, so an erased user is known without their id.
-        kept = [(users[user], items[item], moment) for user, item, moment in rows if contents.users[user] is not None]
-        if kept:
-            yield Named(*map(list, zip(*kept, strict=True)))
-
-
-def _names(ids: Sequence[str | None], rows: Sequence[int]) -> list[str]:
-    return [str(ids[row]) for row in rows]
+        kept = np.array([name is not None for name in contents.users], dtype=bool)
+        for block in log.events[: _base_end(contents, log)].blocks(Limits().block):
+            if len(left := block[np.flatnonzero(kept[block.users])]):
+                yield named(left, users, items)
+    for events in contents.event_blocks:
+        if len(events):
+            yield named(events, contents.users, contents.items)
 
 
 def _notes(contents: Contents, log: InteractionLog | None) -> dict[str, str]:

@@ -1,0 +1,293 @@
+"""What the service answers, each shape defined once: the engine builds it, HTTP serialises it, the client reads it.
+
+A field that may be missing in the JSON has a default, None or LEFT_OUT, and is left out while it has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+class Answer:
+    """Base of all answers: the OpenAPI document says that they have no other fields."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+LEFT_OUT: tuple[Any, ...] = type("LeftOut", (tuple,), {})()  # empty, and not the same object as ()
+
+
+def about(text: str) -> dict[str, str]:
+    """What the OpenAPI document says of a field."""
+    return {"description": text}
+
+
+# Events
+
+
+@dataclass(frozen=True)
+class Rejected(Answer):
+    """A row that was refused, counted from 0."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Receipt(Answer):
+    """What became of a post; all that was accepted is on disk and visible to queries."""
+
+    accepted: int
+    late: int = field(metadata=about("accepted, but older than the newest event; taken in order of arrival"))
+    rejected: tuple[Rejected, ...]
+    events: int = field(metadata=about("events in the store"))
+
+
+@dataclass(frozen=True)
+class Erasure(Answer):
+    """What an erasure removed."""
+
+    events: int
+    items_rewritten: int = field(metadata=about("items of the user that others had too, encoded again"))
+    items_removed: int = field(metadata=about("items that no other user had"))
+    cleaned: bool = field(metadata=about("whether the old pages of the file are gone already"))
+
+
+# Recommendations, and what is near
+
+
+@dataclass(frozen=True)
+class Reason(Answer):
+    """An item of the history that speaks for a recommendation."""
+
+    id: str
+    title: str | None
+    weight: float
+
+
+@dataclass(frozen=True)
+class NearItem(Answer):
+    """An item that is near."""
+
+    id: str
+    score: float
+    title: str | None
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Recommendation(NearItem):
+    """An item to show."""
+
+    why: tuple[Reason, ...] = field(default_factory=lambda: LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class BestItems(Answer):
+    """The best items, best first."""
+
+    user: str | None = field(default=None, kw_only=True)
+    known: bool = field(metadata=about("false for a user without any event"))
+    items: tuple[Recommendation, ...]
+    ignored: tuple[str, ...] = field(metadata=about("candidates, or items of a session, that no event has named yet"))
+
+
+@dataclass(frozen=True)
+class Recommendations(BestItems):
+    """The best items, best first."""
+
+    milliseconds: float
+
+
+@dataclass(frozen=True)
+class NearItems(Answer):
+    """Items, nearest first."""
+
+    items: tuple[NearItem, ...]
+
+    @property
+    def matches(self) -> tuple[NearItem, ...]:
+        """The items, by the name that items and users share."""
+        return self.items
+
+
+@dataclass(frozen=True)
+class NearUser(Answer):
+    """A user that is near."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True)
+class NearUsers(Answer):
+    """Users, nearest first."""
+
+    users: tuple[NearUser, ...]
+
+    @property
+    def matches(self) -> tuple[NearUser, ...]:
+        """The users, by the name that items and users share."""
+        return self.users
+
+
+@dataclass(frozen=True)
+class Rank(Answer):
+    """The place of an item for a user, 0 being best; null if it cannot be ranked."""
+
+    user: str
+    rank: int | None
+
+
+@dataclass(frozen=True)
+class Ranks(Answer):
+    """The place of an item in the whole catalogue of some users, and by decayed popularity."""
+
+    item: str
+    events: int
+    catalogue: int
+    users: tuple[Rank, ...]
+    decayed_popularity: int | None
+
+
+# Items and users
+
+
+@dataclass(frozen=True)
+class Item(Answer):
+    """An item. Without any event it cannot be recommended yet."""
+
+    id: str
+    title: str | None
+    tags: tuple[str, ...]
+    available: bool
+    events: int
+
+
+@dataclass(frozen=True)
+class HistoryEntry(Answer):
+    """An item that a user had; the time is null where the store never knew it."""
+
+    id: str
+    title: str | None
+    timestamp: float | None
+
+
+@dataclass(frozen=True)
+class User(Answer):
+    """A user and their newest events, newest first."""
+
+    id: str
+    events: int
+    history: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True)
+class FoundItem(Answer):
+    """An item in a list to choose from."""
+
+    id: str
+    title: str | None
+    events: int
+
+
+@dataclass(frozen=True)
+class FoundItems(Answer):
+    """Items to choose from."""
+
+    items: tuple[FoundItem, ...]
+
+
+@dataclass(frozen=True)
+class FoundUser(Answer):
+    """A user in a list to choose from."""
+
+    id: str
+    events: int
+
+
+@dataclass(frozen=True)
+class FoundUsers(Answer):
+    """Users to choose from."""
+
+    users: tuple[FoundUser, ...]
+
+
+# The service itself
+
+
+@dataclass(frozen=True)
+class Alive(Answer):
+    """Whether the service is alive or ready, in one word."""
+
+    status: str
+
+
+@dataclass(frozen=True)
+class Latency(Answer):
+    """Of the last requests to a route, in milliseconds."""
+
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True)
+class Evenness(Answer):
+    """How unevenly recent recommendations fall on the catalogue."""
+
+    requests: int = field(metadata=about("how many recent answers this is about"))
+    gini: float = field(metadata=about("of how often each item was recommended: 0 even, 1 all on one"))
+    coverage: float = field(metadata=about("share of the catalogue that was recommended at all"))
+    deciles: tuple[float, ...] = field(
+        metadata=about("share of the recommendations by decile of items, most popular first")
+    )
+
+
+@dataclass(frozen=True)
+class EngineStats(Answer):
+    """The numbers of the engine."""
+
+    ready: bool
+    durable: bool = field(metadata=about("whether the last write reached the disk"))
+    problem: str | None = field(metadata=about("what the last failed write said, until one succeeds"))
+    model: str
+    events: int
+    users: int
+    items: int
+    cold_items: int = field(metadata=about("with fewer than 5 events"))
+    queue_depth: int = field(metadata=about("events that wait"))
+    queue_limit: int
+    last_commit_ms: float
+    last_batch_ms: float
+    clock: float = field(metadata=about("time of the newest event"))
+    store_bytes: int
+
+
+@dataclass(frozen=True)
+class Stats(EngineStats):
+    """The numbers of the service."""
+
+    uptime_seconds: float
+    events_per_second: float = field(metadata=about("over the last ten seconds"))
+    latencies: dict[str, Latency] = field(metadata=about("by the last word of a route"))
+    memory_bytes: int
+    bias: Evenness
+
+
+@dataclass(frozen=True)
+class Error(Answer):
+    """Why a request was refused."""
+
+    code: str
+    message: str
+    request_id: str
+
+
+@dataclass(frozen=True)
+class Refusal(Answer):
+    """The answer to a request that was refused; a post of events also says which rows were."""
+
+    error: Error
+    accepted: int | None = None
+    rejected: tuple[Rejected, ...] | None = None

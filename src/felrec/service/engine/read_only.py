@@ -1,0 +1,205 @@
+"""Answers from what is in memory: recommendations, neighbours, users, items. Nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from itertools import islice
+
+import numpy as np
+
+from felrec.answers.types import (
+    BestItems,
+    Evenness,
+    FoundItem,
+    FoundUser,
+    Item,
+    NearItem,
+    NearUser,
+    Ranks,
+    Reason,
+    User,
+)
+from felrec.errors import InvalidRequest, NotFound
+from felrec.service.engine.batch_scorer import BatchScorer
+from felrec.service.engine.exposure import Exposure
+from felrec.service.engine.limits import Limits
+from felrec.service.engine.presenters import found_item, found_users, history_entries, scored_items, scored_users
+from felrec.service.engine.ranking import Scores, item_ranks
+from felrec.service.engine.serving_state import ServingState
+from felrec.service.engine.similarity import match_all, nearest, reasons_for, vectors_of
+from felrec.service.engine.types import Question, Side, Vectors
+
+COLD = 5  # an item with fewer events is cold
+
+
+class ReadOnlyEngine:
+    """Answers questions about a state, which another thread may change. All methods may be called from any thread."""
+
+    def __init__(self, state: ServingState, limits: Limits) -> None:
+        self.limits = limits
+        self._state = state
+        self._exposure = Exposure()
+        self._scorer = BatchScorer(state, self._exposure)
+
+    def ask(self, question: Question) -> Future[BestItems]:
+        """The best k available items. Questions that are queued at the same time are answered together."""
+        self._bounded(question.k)
+        self._bounded_ids(question.session)
+        self._bounded_ids(question.candidates or ())
+        return self._scorer.ask(question)
+
+    def recommend(
+        self,
+        user: str,
+        k: int = 10,
+        *,
+        exclude_seen: bool | None = None,
+        candidates: Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+    ) -> BestItems:
+        """Ask for a user, and wait."""
+        return self.ask(Question(user, (), k, exclude_seen, candidates, tags)).result()
+
+    def recommend_session(
+        self,
+        items: Sequence[str],
+        k: int = 10,
+        *,
+        exclude_seen: bool | None = None,
+        candidates: Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+    ) -> BestItems:
+        """Ask for an anonymous user who had these items, oldest first, and wait. Records nothing."""
+        return self.ask(Question(None, items, k, exclude_seen, candidates, tags)).result()
+
+    def why(self, user: str, items: Sequence[str], k: int = 3) -> list[tuple[Reason, ...]]:
+        """For each item the k items of the user's history that weigh most for it, by cosine of their vectors.
+
+        Nothing where there is no history, or where the model has no vectors.
+        """
+        with self._state.lock.read():
+            return reasons_for(self._state, user, self._bounded_ids(items), k)
+
+    def similar_items(self, item: str, k: int = 10) -> list[NearItem]:
+        """The available items nearest to this one. NotFound without an event, InvalidRequest without vectors."""
+        row, scores = self._matches("item", item, "item")
+        with self._state.lock.read():
+            out = np.append(self._state.attributes.hidden, row)
+            near = nearest(self._state, "item", scores, self._bounded(k), out)
+            return list(scored_items(self._state, near, NearItem))
+
+    def audience(self, item: str, k: int = 10) -> list[NearUser]:
+        """The users to show an item to: those who match it best and have not had it."""
+        row, scores = self._matches("item", item, "user")
+        with self._state.lock.read():
+            had = self._state.index.users[self._state.index.of_item(row)]
+            return scored_users(self._state, nearest(self._state, "user", scores, self._bounded(k), had))
+
+    def neighbours(self, user: str, k: int = 10) -> list[NearUser]:
+        """The users nearest to this one."""
+        row, scores = self._matches("user", user, "user")
+        with self._state.lock.read():
+            near = nearest(self._state, "user", scores, self._bounded(k), np.array([row]))
+            return scored_users(self._state, near)
+
+    def item_ranks(self, item: str, users: Sequence[str]) -> Ranks:
+        """The rank of an item in the whole catalogue for each user, and by decayed popularity. NotFound if unknown."""
+        return item_ranks(self._state, item, self._bounded_ids(users))
+
+    def user(self, user: str, limit: int = 100) -> User:
+        """A user and their newest events. NotFound if unknown."""
+        with self._state.lock.read():
+            state, row = self._state, self._state.known_row("user", user)
+            places = state.index.of_user(row)[::-1][: self._bounded(limit)]
+            items, times = state.index.items[places].tolist(), state.index.times[places].tolist()
+            history = history_entries(state, items, times)
+            return User(user, int(state.index.user_events[row]), history)
+
+    def item(self, item: str) -> Item:
+        """An item and its attributes. NotFound if it has neither events nor attributes, or was deleted."""
+        with self._state.lock.read():
+            state, row = self._state, self._state.items.row(item)
+            if state.attributes.is_deleted(item):
+                raise NotFound("the item was deleted; put it to recommend it again")
+            if row < 0 and item not in state.attributes:
+                raise NotFound("no such item; put it, or post an event of it")
+            return Item(item, *state.attributes.of(item), int(state.index.item_events[row]) if row >= 0 else 0)
+
+    def search_users(self, prefix: str, k: int = 10) -> list[FoundUser]:
+        """Users whose id begins so, in order of their ids."""
+        with self._state.lock.read():
+            found = self._state.users.starting(prefix, self._bounded(k))
+            return found_users(self._state, self._state.users.rows(found).tolist())
+
+    def search_items(self, prefix: str, k: int = 10) -> list[FoundItem]:
+        """Items with a word of the title that begins so, ignoring case, then those whose id does."""
+        with self._state.lock.read():
+            attributes = self._state.attributes
+            titled = attributes.search_titles(prefix, self._bounded(k)) if prefix else []
+            found = dict.fromkeys([*titled, *self._state.items.starting(prefix, k, attributes.is_deleted)])
+            return [found_item(self._state, name) for name in islice(found, k)]
+
+    def known(self, side: Side, ids: Sequence[str]) -> list[str]:
+        """The ids that are known, out of some users or items."""
+        with self._state.lock.read():
+            directory = self._state.directory(side)
+            return [name for name, row in zip(ids, directory.rows(ids).tolist(), strict=True) if row >= 0]
+
+    def sample_users(self, k: int = 10) -> list[FoundUser]:
+        """Some users with a history, spread evenly; the same ones until the store changes."""
+        with self._state.lock.read():
+            events = self._state.index.user_events
+            least = min(COLD, int(events.max(initial=0)))
+            rows = np.flatnonzero(events >= max(1, least))
+            chosen = rows[np.linspace(0, len(rows) - 1, min(self._bounded(k), len(rows))).astype(np.int64)]
+            return found_users(self._state, chosen.tolist())
+
+    def vectors(self, side: Side, limit: int = 1_000, ids: Sequence[str] | None = None) -> Vectors:
+        """Vectors of the users or items with most events, or of those named. InvalidRequest without vectors."""
+        with self._state.lock.read():
+            directory = self._state.directory(side)
+            events = self._state.event_counts(side)
+            if ids is None:
+                rows = np.argsort(-events, kind="stable")[:limit].astype(np.int32)
+                rows = rows[events[rows] > 0]
+            else:
+                rows = directory.rows(ids)
+                rows = rows[rows >= 0]
+            values = vectors_of(self._state, side, rows).cpu().numpy().astype(np.float32)
+            return Vectors(side, tuple(map(directory.name, rows.tolist())), values)
+
+    def match(self, side: Side, ids: Sequence[str], *, user: str | None = None, item: str | None = None) -> list[float]:
+        """Cosine of each of the users or items `ids` with one user or one item; 0 for unknown ones."""
+        if (user is None) == (item is None):
+            raise InvalidRequest("name either a user or an item to match with")
+        with self._state.lock.read():
+            of: Side = "user" if item is None else "item"
+            row = np.array([self._state.known_row(of, str(user if item is None else item))], dtype=np.int32)
+            rows = self._state.directory(side).rows(ids)
+            vector = vectors_of(self._state, of, row)[0]
+            scores: list[float] = (vectors_of(self._state, side, rows) @ vector).cpu().tolist()
+            return scores
+
+    def bias(self) -> Evenness:
+        """How the last recommendations fell on the catalogue."""
+        with self._state.lock.read():
+            events = self._state.index.item_events.copy()
+        return self._exposure.bias(events)
+
+    def _bounded(self, k: int) -> int:
+        if not 1 <= k <= self.limits.k:
+            raise InvalidRequest(f"{k} entries were asked for; ask for 1 to {self.limits.k:,}")
+        return k
+
+    def _bounded_ids(self, names: Sequence[str]) -> Sequence[str]:
+        if len(names) > self.limits.ids:
+            raise InvalidRequest(f"{len(names):,} ids; name at most {self.limits.ids:,}")
+        return names
+
+    def _matches(self, of: Side, name: str, side: Side) -> tuple[int, Scores]:
+        """The row of a user or an item, and how well all users or items match it. NotFound if unknown."""
+        with self._state.lock.read():
+            row = self._state.known_row(of, name)
+            vector = vectors_of(self._state, of, np.array([row], dtype=np.int32))[0]
+        return row, match_all(self._state, side, vector)
