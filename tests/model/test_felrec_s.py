@@ -391,6 +391,7 @@ def test_other_weights_are_heard_at_once() -> None:
     other.observe(EVENTS)
     after = made.score(asked, every)
     assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, other.score(asked, every))
 
 
 def test_the_loss_of_items_is_weighed() -> None:
