@@ -89,13 +89,17 @@ def test_the_page_of_the_library_runs_and_names_everything(tmp_path: Path) -> No
 
 @every_page
 def test_relative_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+    for target in links(page):
         path, _, anchor = target.partition("#")
         if target.startswith(("http://", "https://")):
             continue
         linked = (page.parent / path).resolve() if path else page
         assert linked.exists(), f"{page.name} links to {target}"
         assert not anchor or anchor in anchors(linked), f"{page.name} links to {target}"
+
+
+def links(page: Path) -> list[str]:
+    return re.findall(r"\]\(([^)\s]+)\)", prose(page))
 
 
 def anchors(page: Path) -> set[str]:
@@ -166,8 +170,19 @@ NAMED = re.findall(r"^\| .* \| ([^|]+) \| `(src/felrec/[\w/]+\.py)` \|$", PAPER,
 
 @pytest.mark.parametrize("page", [ROOT / "docs" / "paper.md", ROOT / "docs" / "architecture.md", *PAGES[:2]], ids=str)
 def test_files_that_are_named_exist(page: Path) -> None:
-    for name in re.findall(r"`([\w/]+/\w+\.(?:py|toml|txt))`", prose(page)):
+    for name in named_files(page):
         assert (ROOT / name).exists() or (ROOT / "src" / "felrec" / name).exists(), name
+
+
+def named_files(page: Path) -> list[str]:
+    return re.findall(r"`([\w/]+/\w+\.(?:py|toml|txt))`", prose(page))
+
+
+def test_there_are_links_commands_and_files_to_check() -> None:
+    """A pattern that finds nothing would make the tests above pass whatever the pages say."""
+    assert sum(len(links(page)) for page in PAGES) > 50
+    assert sum(len(command_lines(page)) for page in PAGES) > 30
+    assert sum(len(named_files(page)) for page in PAGES) > 30
 
 
 def test_names_of_the_paper_page_exist() -> None:

@@ -76,8 +76,11 @@ def test_groceries_have_names_and_happened_just_now(tmp_path: Path) -> None:
     engine = demo.prepare(tmp_path / "demo")
     (user,) = engine.sample_users(1)
     assert user.id.startswith("household-")
-    assert all(found.title and found.tags for found in engine.recommend(user.id).items)
-    assert all(past.title for past in engine.user(user.id).history)
+    recommended, history = engine.recommend(user.id).items, engine.user(user.id).history
+    assert len(recommended) == 10
+    assert history
+    assert all(found.title and found.tags for found in recommended)
+    assert all(past.title for past in history)
     assert 0 < newest(engine) < 120
     engine.close()
     for _ in range(2):  # a rerun starts afresh

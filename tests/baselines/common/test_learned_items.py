@@ -100,9 +100,13 @@ def test_resuming_gives_the_result_of_an_uninterrupted_run(
 
 @pytest.mark.parametrize(("name", "own"), SETTINGS)
 def test_bfloat16_trains(tmp_path: Path, name: str, own: dict[str, Any]) -> None:
-    made = trainer(tmp_path, name, own, epochs=1, precision="bfloat16")
+    made, begun = trainer(tmp_path, name, own, epochs=1, precision="bfloat16"), build(name, own, Sizes(20, 15, 20, 15))
     made.fit()
-    assert all(tensor.dtype != torch.bfloat16 for tensor in made.model.state().values())
+    after = made.model.weights()
+    assert any(not torch.equal(weight, after[key]) for key, weight in begun.weights().items())
+    for tensor in (*after.values(), *made.model.state().values()):
+        assert tensor.dtype != torch.bfloat16
+        assert tensor.isfinite().all()
 
 
 @pytest.mark.parametrize(("name", "own"), SETTINGS)
@@ -112,7 +116,11 @@ def test_an_epoch_leaves_the_state_of_the_training_part(tmp_path: Path, name: st
     replayed.observe(EVENTS)
     left, expected = made.model.state(), replayed.state()
     assert left.keys() == expected.keys()
-    assert all(torch.equal(left[key], expected[key]) for key in left if key == "ring")
+    assert ("ring" in left) == (name != "bpr-mf")  # which keeps no history
+    if "ring" in left:
+        assert torch.equal(left["ring"], expected["ring"])
+        places = left["ring"].shape[1]
+        assert torch.equal(left["count"].clamp(max=places), expected["count"].clamp(max=places))
 
 
 @pytest.mark.parametrize(("name", "own"), SETTINGS)

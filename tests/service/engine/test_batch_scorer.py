@@ -14,10 +14,10 @@ from felrec.answers.types import BestItems
 from felrec.data.events import Rows
 from felrec.errors import Stopped
 from felrec.recommender import Queries
-from felrec.service.engine import similarity
+from felrec.service.engine import ranking, similarity
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Question
-from stores import fitted, made_up, open_engine, post, submit
+from stores import made_up, open_engine, post, submit
 
 USERS = [f"user {n}" for n in range(20)]
 NONSENSE = Question("user 1", candidates=[["no name"]])  # type: ignore[list-item]
@@ -43,12 +43,8 @@ def same(one: BestItems, other: BestItems) -> bool:
     return near and (one.known, one.ignored) == (other.known, other.ignored)
 
 
-def test_each_gets_its_own_answer_and_few_passes_are_made(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    questions = [Question(user, (), k) for k, user in enumerate([*USERS, "a stranger"], 1)]
-    questions += [Question(user, (), 8, exclude_seen=True) for user in USERS]
-    questions += [Question(None, ["item 1", "unheard of"], 5), Question("user 2", candidates=["item 1", "item 2"])]
-    alone = [engine.ask(question).result() for question in questions]
-
+def counting_passes(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many queries each pass through the model has, from now on."""
     passes, model = list[int](), engine._state.recommender
     score = model.score
 
@@ -57,16 +53,26 @@ def test_each_gets_its_own_answer_and_few_passes_are_made(engine: Engine, monkey
         return score(queries, candidates)
 
     monkeypatch.setattr(model, "score", counted)
+    return passes
+
+
+def test_each_gets_its_own_answer_and_few_passes_are_made(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = [Question(user, (), k) for k, user in enumerate([*USERS, "a stranger"], 1)]
+    questions += [Question(user, (), 8, exclude_seen=True) for user in USERS]
+    questions += [Question(None, ["item 1", "unheard of"], 5), Question("user 2", candidates=["item 1", "item 2"])]
+    alone = [engine.ask(question).result() for question in questions]
+    passes = counting_passes(engine, monkeypatch)
     together = [future.result() for future in asked_together(engine, questions)]
     assert all(map(same, together, alone))
     assert sum(passes) == len(questions)
     assert len(passes) < len(questions) / 2
 
 
-def test_an_answer_is_for_who_asked(engine: Engine) -> None:
-    for user, future in zip(USERS, asked_together(engine, [Question(u, (), 1_000) for u in USERS]), strict=True):
-        best, mine = future.result().items[0], engine.recommend(user, 1_000).items[0]
-        assert best.id == mine.id
+def test_an_answer_is_for_the_user_who_asked(engine: Engine) -> None:
+    together = [future.result() for future in asked_together(engine, [Question(user, (), 1_000) for user in USERS])]
+    alone = [engine.recommend(user, 1_000) for user in USERS]
+    assert len({answer.items[0].score for answer in alone}) > 10  # most users have an answer of their own
+    assert all(map(same, together, alone))
 
 
 def test_what_one_runs_into_is_not_the_trouble_of_the_others(engine: Engine) -> None:
@@ -77,12 +83,14 @@ def test_what_one_runs_into_is_not_the_trouble_of_the_others(engine: Engine) -> 
     assert all(same(future.result(), engine.recommend(user)) for user, future in zip(USERS, futures, strict=True))
 
 
-def test_who_hangs_up_saves_the_work(engine: Engine) -> None:
+def test_a_cancelled_question_costs_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = counting_passes(engine, monkeypatch)
     with engine._state.lock.write():
         futures = [engine.ask(Question(user)) for user in [*USERS, *USERS]]
         cancelled = [future for future in futures if future.cancel()]
-    assert cancelled  # those that no thread had taken yet
+    assert cancelled  # those that no thread had begun with
     assert all(future.cancelled() or future.result().items for future in futures)
+    assert sum(passes) == len(futures) - len(cancelled)
     assert engine.recommend("user 1").items
 
 
@@ -103,37 +111,40 @@ def test_a_post_on_its_way_cannot_be_taken_back(engine: Engine) -> None:
     assert future.result().events == 401
 
 
-@pytest.mark.parametrize("ask", ["audience", "similar_items", "neighbours"])
+@pytest.mark.parametrize("ask", ["audience", "similar_items", "neighbours", "item_ranks"])
 def test_a_long_read_lets_the_writer_in(engine: Engine, monkeypatch: pytest.MonkeyPatch, ask: str) -> None:
+    """A write that arrives during the first part of a read is done before the last part."""
+    module, part, asked = {
+        "audience": (similarity, "vectors_of", ("item 9", 3)),
+        "similar_items": (similarity, "vectors_of", ("item 9", 3)),
+        "neighbours": (similarity, "vectors_of", ("user 1", 3)),
+        "item_ranks": (ranking, "scores_of", ("item 9", [*USERS, *USERS])),
+    }[ask]
     monkeypatch.setattr(similarity, "_PIECE", 4)
-    lock, order, writer = engine._state.lock, list[str](), threading.Thread()
-    read = similarity.vectors_of
+    lock, order, read = engine._state.lock, list[str](), getattr(module, part)
 
     def write() -> None:
         with lock.write():
             order.append("written")
 
+    writer = threading.Thread(target=write)
+
     def noted(*arguments: Any) -> Any:
-        nonlocal writer
         order.append("read")
-        if len(order) == 1:  # the first piece: the lock is held, and a writer comes
-            writer = threading.Thread(target=write)
+        if len(order) == 1:  # the lock is held, and a writer comes
             writer.start()
             while not lock._waiting:
                 pass
         return read(*arguments)
 
-    monkeypatch.setattr(similarity, "vectors_of", noted)
-    name = "user 1" if ask == "neighbours" else "item 9"
-    assert getattr(engine, ask)(name, 3)
+    monkeypatch.setattr(module, part, noted)
+    assert getattr(engine, ask)(*asked)
     writer.join()
     assert order.index("written") < len(order) - 1
 
 
-def test_ranks_let_the_writer_in(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path / "store", fitted())
-    post(engine, made_up(400))
+def test_ranks_are_the_same_for_many_users_and_for_one(engine: Engine) -> None:
     ranks = engine.item_ranks("item 1", [*USERS, *USERS, "a stranger"])
     assert [rank.user for rank in ranks.users] == [*USERS, *USERS, "a stranger"]
+    assert [rank.rank for rank in ranks.users[:20]] == [rank.rank for rank in ranks.users[20:40]]
     assert ranks.users[3].rank == engine.item_ranks("item 1", ["user 3"]).users[0].rank
-    engine.close()

@@ -11,7 +11,9 @@ import pytest
 
 from felrec.answers.types import BestItems, Rank, Rejected
 from felrec.data.synthetic import synthetic_log
+from felrec.data.tables.histories import Pending
 from felrec.errors import InvalidRequest, KeyConflict, NotFound, Overloaded, Stopped
+from felrec.recommender import Queries
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.types import Attributes, IdempotencyKey
@@ -116,11 +118,16 @@ def test_an_item_is_put_before_its_first_event_and_taken_out(engine: Engine) -> 
 
 
 def test_a_session_is_a_history_without_a_name(engine: Engine) -> None:
-    """Somebody who had these items in this order gets the same answer, and nothing is kept."""
+    """It is scored as a new user with these events pending, and nothing is kept."""
     before = engine.health().events
     session = ["item 3", "item 7", "item 1"]
     answer = engine.recommend_session([*session, "unknown"], 5, exclude_seen=True)
     assert not set(session) & set(ids(answer))
+    state = engine._state
+    pending = Pending.of([state.items.rows(session).tolist()])
+    asked = Queries(np.array([len(state.users)], dtype=np.int32), np.array([2e9]), pending)
+    scores = state.recommender.score(asked, state.items.rows(ids(answer)))[0]
+    assert [item.score for item in answer.items] == pytest.approx(scores.tolist(), abs=1e-5)
     assert answer.ignored == ("unknown",)
     assert answer.known
     assert engine.health().events == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from felrec.service.engine.locks import ReadWriteLock
 
@@ -32,23 +33,26 @@ def test_readers_share_and_a_waiting_writer_goes_first() -> None:
     assert order == ["written", "read later"]
 
 
-def test_nobody_reads_while_somebody_writes() -> None:
-    lock, counts = ReadWriteLock(), [0, 0]
+def test_nothing_is_read_during_a_write_and_writes_do_not_overlap() -> None:
+    lock, counts, torn = ReadWriteLock(), [0, 0], list[tuple[int, int]]()
 
     def write() -> None:
         for _ in range(200):
             with lock.write():
-                counts[0] += 1
-                counts[1] += 1
+                first, second = counts
+                counts[0] = first + 1
+                time.sleep(0)  # lets the other threads run
+                counts[1] = second + 1
 
     def read() -> None:
         for _ in range(200):
             with lock.read():
-                assert counts[0] == counts[1]
+                if counts[0] != counts[1]:
+                    torn.append((counts[0], counts[1]))
 
     threads = [threading.Thread(target=work) for work in (write, read, read, write)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert counts == [400, 400]
+    assert (counts, torn) == ([400, 400], [])

@@ -123,7 +123,7 @@ def test_three_times_the_load_it_can_take(open_service: Open, limits: Limits) ->
 
     statuses, accepted = asyncio.run(flood(150))
     assert set(statuses) == {200, 429}
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while service.count("queue_depth"):
         assert time.monotonic() < deadline
     assert service.post("/v1/interactions", json={"user": "a", "item": "b"}).status_code == 200

@@ -48,7 +48,7 @@ def check_identity(store: Store, kept: Identity, model: FittedModel) -> None:
             raise StoreMismatch(f"{store.name} was made with {name} {mine}, the run has {theirs}; {_REMEDY}")
     if kept.weights != asked.weights:
         raise StoreMismatch(
-            f"{store.name} was made with other weights ({kept.weights[:8]}…, the run has {asked.weights[:8]}…); {_REMEDY}"
+            f"{store.name} was made with weights {kept.weights[:8]}…, the run has {asked.weights[:8]}…; {_REMEDY}"
         )
     if kept.base != asked.base:
         raise StoreMismatch(f"{store.name} began with the state of another log or split than the run; {_REMEDY}")
