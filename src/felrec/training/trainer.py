@@ -73,6 +73,7 @@ class Trainer:
         while self.epoch < self.settings.epochs and not self._out_of_patience():
             self._train_epoch()
             self._end_epoch()
+        self.optimiser.zero_grad(set_to_none=True)  # the model is used on, its gradients are not
         self.run.update({"finished": True})
         self.run.discard("resume")
 
