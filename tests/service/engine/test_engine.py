@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from felrec.answers.types import BestItems, Rank, Rejected
+from felrec.data.pending import Pending
 from felrec.data.synthetic import synthetic_log
-from felrec.data.tables.histories import Pending
 from felrec.errors import InvalidRequest, KeyConflict, NotFound, Overloaded, Stopped
 from felrec.recommender import Queries
 from felrec.service.engine.engine import Engine

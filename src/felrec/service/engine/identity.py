@@ -17,7 +17,7 @@ from felrec.recommender import Servable, Tensors
 from felrec.registry import model_kind
 from felrec.store.protocol import EMPTY_BASE, Base, Identity, Store, TableSpec
 
-_REMEDY = "open it with the run it was made with, or rebuild it for this one with felrec replay"
+_FIX = "open it with the run it was made with, or rebuild it for this one with felrec replay"
 
 
 def weights_digest(weights: Tensors) -> str:
@@ -40,18 +40,18 @@ def check_identity(store: Store, kept: Identity, model: FittedModel) -> None:
     """Refuse a store of another model, other settings, other weights or another beginning."""
     asked = identity_of(model, empty=kept.base == EMPTY_BASE)
     if kept.model != asked.model:
-        raise StoreMismatch(f"{store.name} belongs to {kept.model}, not to {asked.model}; {_REMEDY}")
+        raise StoreMismatch(f"{store.name} belongs to {kept.model}, not to {asked.model}; {_FIX}")
     mine_all, theirs_all = _spelled(kept), _spelled(asked)
     for name in sorted({*mine_all, *theirs_all}):
         mine, theirs = mine_all.get(name), theirs_all.get(name)
         if mine != theirs:
-            raise StoreMismatch(f"{store.name} was made with {name} {mine}, the run has {theirs}; {_REMEDY}")
+            raise StoreMismatch(f"{store.name} was made with {name} {mine}, the run has {theirs}; {_FIX}")
     if kept.weights != asked.weights:
         raise StoreMismatch(
-            f"{store.name} was made with weights {kept.weights[:8]}…, the run has {asked.weights[:8]}…; {_REMEDY}"
+            f"{store.name} was made with other weights ({kept.weights[:8]}…, the run has {asked.weights[:8]}…); {_FIX}"
         )
     if kept.base != asked.base:
-        raise StoreMismatch(f"{store.name} began with the state of another log or split than the run; {_REMEDY}")
+        raise StoreMismatch(f"{store.name} began with the state of another log or split than the run; {_FIX}")
 
 
 def _spelled(identity: Identity) -> dict[str, Any]:
