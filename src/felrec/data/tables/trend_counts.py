@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows
 from felrec.data.tables.growing import GrowingArray
+from felrec.data.tables.table import TableState
 
 TREND_HALF_LIVES = np.array([30, 100, 300, 1_000, 3_000, 10_000, 100_000], dtype=np.float32)  # in events of the log
 _PACE = 256  # events between two moments: a block of `felrec evaluate`
@@ -141,12 +142,12 @@ class TrendCounts:
         parts: Floats = decayed / np.clip(_TOTAL, 1, max(1, self.moment)).astype(np.float32)
         return parts
 
-    def state(self) -> dict[str, NDArray[np.generic]]:
+    def state(self) -> TableState:
         """A copy of all rows."""
         copies = {name: column.values.copy() for name, column in self._columns().items()}
         return {**copies, "events": self._log.copy()}
 
-    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
+    def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
         self.clear()
         for name, column in self._columns().items():

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange
+from felrec.data.tables.table import TableState
 from felrec.model.signals.pairs import Candidates, PairFeatures, collect
 from felrec.model.signals.recent import Block, RecentEvents
-from felrec.model.signals.signal import Floats, Ints, PairSignal, State, all_rows
+from felrec.model.signals.signal import Floats, Ints, PairSignal, all_rows
 from felrec.model.signals.trend import Trend
 from felrec.recommender import ErasureContext, Queries
 
@@ -88,10 +89,10 @@ class HitRates:
         """Unchanged: counts over all events say nothing about one user."""
         return all_rows(self.state())
 
-    def state(self) -> State:
+    def state(self) -> TableState:
         """A copy of the counts."""
         return {_TABLE: self._counts.copy()}
 
-    def load_state(self, state: State) -> None:
+    def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
         self._counts = np.array(state[_TABLE], dtype=np.float32)

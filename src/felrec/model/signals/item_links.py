@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange, Rows, prefixed, without_prefix
+from felrec.data.events import RowChange, Rows, prefixed
 from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import Block, RecentEvents
-from felrec.model.signals.signal import Floats, Ints, State
+from felrec.model.signals.signal import Floats, Ints, OneTable
 from felrec.recommender import ErasureContext, Queries
 
 WINDOW = 10  # newest items of a user that an event is linked with
@@ -36,7 +36,7 @@ MEASURES = (
 Links = tuple[NDArray[np.integer], NDArray[np.integer]]  # items, and the items they are linked to
 
 
-class ItemLinks(ABC):
+class ItemLinks(OneTable, ABC):
     """Of each item, the items most often linked to it. A subclass says which links count and where to read them."""
 
     names: ClassVar[tuple[str, ...]]
@@ -47,6 +47,7 @@ class ItemLinks(ABC):
 
     def __init__(self, size: int, recent: RecentEvents) -> None:
         self._counts, self._recent = TopKCounts(size, _FADE), recent
+        super().__init__(self._counts, self.table)
 
     @staticmethod
     @abstractmethod
@@ -84,10 +85,6 @@ class ItemLinks(ABC):
         links = self.links(block.history, block.mask, items)
         return prefixed(self.table, self._counts.change(*links, also=items))
 
-    def apply_change(self, change: RowChange) -> None:
-        """Copy the rows of a change."""
-        self._counts.apply_change(without_prefix(self.table, change))
-
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The links of the user's items without those that this user made."""
         alone = np.zeros(len(context.order), dtype=np.int32)
@@ -95,18 +92,6 @@ class ItemLinks(ABC):
         history = Histories(min(WINDOW, self._recent.length)).recent(alone, before)
         links = self.links(*history, context.order)
         return prefixed(self.table, self._counts.without(context.items, *links))
-
-    def clear(self) -> None:
-        """Forget all events."""
-        self._counts.clear()
-
-    def state(self) -> State:
-        """A copy of all links."""
-        return prefixed(self.table, self._counts.state())
-
-    def load_state(self, state: State) -> None:
-        """Restore what `state` returned."""
-        self._counts.load_state(without_prefix(self.table, state))
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ import math
 import numpy as np
 
 from felrec.data.events import RowChange
+from felrec.data.tables.table import TableState
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES
 from felrec.model.signals.recent import Block, RecentEvents
 from felrec.model.signals.repetition import Repetition
-from felrec.model.signals.signal import Floats, State, all_rows
+from felrec.model.signals.signal import Floats, all_rows
 from felrec.model.signals.together import Together
 from felrec.model.signals.trend import Trend
 from felrec.recommender import ErasureContext
@@ -97,10 +98,10 @@ class LogProfile:
         """Unchanged: means over all events say nothing about one user."""
         return all_rows(self.state())
 
-    def state(self) -> State:
+    def state(self) -> TableState:
         """A copy of the running means and of those that are shown."""
         return {_TABLE: np.stack([self._running, self._shown])}
 
-    def load_state(self, state: State) -> None:
+    def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
         self._running, self._shown = np.array(state[_TABLE], dtype=np.float32)

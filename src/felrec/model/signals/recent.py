@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from felrec.data.events import Events, RowChange, Rows, prefixed, without_prefix
 from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
+from felrec.data.tables.table import TableState
 from felrec.recommender import ErasureContext, Queries
 
 
@@ -75,11 +76,11 @@ class RecentEvents:
         self.users.clear()
         self.items.clear()
 
-    def state(self) -> dict[str, NDArray[np.generic]]:
+    def state(self) -> TableState:
         """A copy of all histories."""
         return prefixed("user_", self.users.state()) | prefixed("item_", self.items.state())
 
-    def load_state(self, state: dict[str, NDArray[np.generic]]) -> None:
+    def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
         self.users.load_state(without_prefix("user_", state))
         self.items.load_state(without_prefix("item_", state))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange, Rows, Times, prefixed, without_prefix
+from felrec.data.events import RowChange, Rows, Times, prefixed
 from felrec.data.pending import spread
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import Block, RecentEvents
-from felrec.model.signals.signal import Floats, Ints, State, one_row
+from felrec.model.signals.signal import Floats, Ints, OneTable, one_row
 from felrec.recommender import ErasureContext, Queries
 
 _TABLE = "own_"
@@ -21,7 +21,7 @@ _NEVER = np.float32(1e7)  # minutes since something that has not happened
 _TIMES, _BACK = 5, 8  # buckets of how often and of how long ago
 
 
-class Repetition:
+class Repetition(OneTable):
     """Counts of each user's own items, with the place and the minute of the latest event of each."""
 
     names = (
@@ -38,8 +38,8 @@ class Repetition:
     bucket_count = _TIMES * _BACK * 2
 
     def __init__(self, size: int, recent: RecentEvents) -> None:
-        self._counts = TopKCounts(size, _FADE, marks=("nth", "minute"))
-        self._recent = recent
+        self._counts, self._recent = TopKCounts(size, _FADE, marks=("nth", "minute")), recent
+        super().__init__(self._counts, _TABLE)
 
     def find(self, queries: Queries, candidates: Candidates) -> OwnPairs:
         """The user's own items, pending ones included."""
@@ -69,25 +69,9 @@ class Repetition:
         marks = {"nth": block.taken.astype(np.int32), "minute": (events.times // 60).astype(np.int32)}
         return prefixed(_TABLE, self._counts.change(events.users, events.items, **marks))
 
-    def apply_change(self, change: RowChange) -> None:
-        """Copy the rows of a change."""
-        self._counts.apply_change(without_prefix(_TABLE, change))
-
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """No counts for the user."""
         return prefixed(_TABLE, self._counts.blank(one_row(user)))
-
-    def clear(self) -> None:
-        """Forget all events."""
-        self._counts.clear()
-
-    def state(self) -> State:
-        """A copy of all counts."""
-        return prefixed(_TABLE, self._counts.state())
-
-    def load_state(self, state: State) -> None:
-        """Restore what `state` returned."""
-        self._counts.load_state(without_prefix(_TABLE, state))
 
 
 @dataclass(frozen=True)

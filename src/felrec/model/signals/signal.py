@@ -12,14 +12,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange, Rows
+from felrec.data.events import RowChange, Rows, prefixed, without_prefix
+from felrec.data.tables.table import RowTable, TableState
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import Block
 from felrec.recommender import ErasureContext, Queries
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-State = dict[str, NDArray[np.generic]]
 
 
 class Signal(Protocol):
@@ -46,13 +46,36 @@ class Signal(Protocol):
         """Remove all rows."""
         ...
 
-    def state(self) -> State:
+    def state(self) -> TableState:
         """A copy of all rows, by the name of their table."""
         ...
 
-    def load_state(self, state: State) -> None:
+    def load_state(self, state: TableState) -> None:
         """Restore what `state` returned; entries of other signals are left alone."""
         ...
+
+
+class OneTable:
+    """A signal that keeps one table; the names of its entries in a state begin with a prefix."""
+
+    def __init__(self, table: RowTable, prefix: str) -> None:
+        self._table, self._prefix = table, prefix
+
+    def apply_change(self, change: RowChange) -> None:
+        """Copy the rows of a change that are this signal's."""
+        self._table.apply_change(without_prefix(self._prefix, change))
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self._table.clear()
+
+    def state(self) -> TableState:
+        """A copy of all rows."""
+        return prefixed(self._prefix, self._table.state())
+
+    def load_state(self, state: TableState) -> None:
+        """Restore what `state` returned."""
+        self._table.load_state(without_prefix(self._prefix, state))
 
 
 class FoundPairs(Protocol):
@@ -90,7 +113,7 @@ class PairSignal(Signal, Protocol):
         ...
 
 
-def all_rows(state: State) -> RowChange:
+def all_rows(state: TableState) -> RowChange:
     """A whole state as a change: what stays as it is."""
     return {name: (np.arange(len(values), dtype=np.int32), values) for name, values in state.items()}
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange, Rows, prefixed, without_prefix
+from felrec.data.events import RowChange, Rows, prefixed
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES, TrendCounts
 from felrec.model.signals.recent import Block, RecentEvents
-from felrec.model.signals.signal import Floats, State
+from felrec.model.signals.signal import Floats, OneTable
 from felrec.recommender import ErasureContext
 
 if TYPE_CHECKING:
@@ -21,11 +21,12 @@ _TABLE = "trend_"
 _BACKGROUND = 1e-6  # share of all events that an item without any is assumed to have
 
 
-class Trend:
+class Trend(OneTable):
     """Features per item: log count, log decayed counts, the share at the trusted horizon, and the age."""
 
     def __init__(self, recent: RecentEvents) -> None:
         self.counts = TrendCounts()
+        super().__init__(self.counts, _TABLE)
         self.profile: LogProfile | None = None  # knows which horizon predicts best on this log
         self._recent = recent
 
@@ -54,25 +55,9 @@ class Trend:
         """The items whose features a change has changed, if it made no new moment."""
         return change[f"{_TABLE}mass"][0]
 
-    def apply_change(self, change: RowChange) -> None:
-        """Copy the rows of a change."""
-        self.counts.apply_change(without_prefix(_TABLE, change))
-
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The counts of the user's items, smaller by the share of their events that go."""
         return prefixed(_TABLE, self.counts.forget(context.items, context.taken, context.left))
-
-    def clear(self) -> None:
-        """Forget all events."""
-        self.counts.clear()
-
-    def state(self) -> State:
-        """A copy of all counts."""
-        return prefixed(_TABLE, self.counts.state())
-
-    def load_state(self, state: State) -> None:
-        """Restore what `state` returned."""
-        self.counts.load_state(without_prefix(_TABLE, state))
 
 
 def _log1p(values: NDArray[np.number]) -> Floats:

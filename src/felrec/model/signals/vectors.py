@@ -10,6 +10,7 @@ from torch.nn import functional as F  # noqa: N812
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
+from felrec.data.tables.table import TableState
 from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.sequences import Sequences, encode
 from felrec.model.paper.cache import as_array
@@ -17,7 +18,7 @@ from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.signals.pooled_encoder import PooledEncoder
 from felrec.model.signals.recent import Block, RecentEvents
 from felrec.model.signals.seeds import SeededCache, seeds
-from felrec.model.signals.signal import Ints, State, one_row
+from felrec.model.signals.signal import Ints, one_row
 from felrec.recommender import ErasureContext, Queries
 
 _USERS, _ITEMS = "user_cache", "item_cache"
@@ -108,11 +109,11 @@ class Vectors:
         self.users.clear()
         self.items.clear()
 
-    def state(self) -> State:
+    def state(self) -> TableState:
         """A copy of both caches."""
         return {_USERS: self.users.snapshot().numpy(), _ITEMS: self.items.snapshot().numpy()}
 
-    def load_state(self, state: State) -> None:
+    def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
         for cache, name in ((self.users, _USERS), (self.items, _ITEMS)):
             cache.restore(torch.from_numpy(state[name]))
