@@ -229,3 +229,23 @@ def test_the_site_builds_and_loads_nothing_from_outside(tmp_path: Path) -> None:
     for file in [*tmp_path.rglob("*.html"), *tmp_path.rglob("*.css")]:
         outside = re.search(r"""(<link[^>]*href|src)=["'](https?:)?//|url\(["']?(https?:)?//""", file.read_text())
         assert outside is None, f"{file.name}: {outside}"
+
+
+def test_the_walks_name_functions_that_are_there() -> None:
+    """Every step of the walks in the architecture page, `file.py`: `function`, exists."""
+    steps = re.findall(r"`([\w/]+\.py)`:\s+`(\w+)`", (ROOT / "docs" / "architecture.md").read_text())
+    assert len(steps) > 30
+    for file, name in steps:
+        assert re.search(rf"(def|class) {name}\b", (ROOT / "src" / "felrec" / file).read_text()), (file, name)
+
+
+def test_walks_are_short() -> None:
+    """At most 15 files each."""
+    walks = re.split(r"^## ", (ROOT / "docs" / "architecture.md").read_text(), flags=re.MULTILINE)
+    walks = [walk for walk in walks if re.match(r"One (event|training|evaluation)", walk)]
+    assert len(walks) == 3
+    for walk in walks:
+        numbered = walk[walk.index("\n1. ") : walk.index(" files.")]
+        files = set(re.findall(r"`([\w/]+\.py)`:", numbered))
+        assert f"{len(files)} files." in walk
+        assert len(files) <= 15

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from felrec.data.log import InteractionLog
-from felrec.data.split import PARTITIONS, split, split_log
+from felrec.data.split import PARTITIONS, split_log
 from felrec.data.summary import inspect
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import DataError
@@ -18,26 +18,25 @@ def log_of(users: list[int], items: list[int]) -> InteractionLog:
 
 
 def test_sizes_round_down() -> None:
-    parts = split(synthetic_log(1_019).log)
+    parts = split_log(synthetic_log(1_019).log)
     assert (len(parts.train), len(parts.validation), len(parts.test)) == (817, 101, 101)
     whole = np.concatenate([parts.train.times, parts.validation.times, parts.test.times])
     assert whole.tolist() == parts.log.times.tolist()
-    assert split_log is split
 
 
 def test_partitions_are_relative_to_train() -> None:
     #            train 0..7                       | validation, test
-    parts = split(log_of([1, 2, 1, 2, 1, 2, 1, 2, 3, 3], [1, 2, 1, 2, 1, 2, 1, 2, 9, 1]))
+    parts = split_log(log_of([1, 2, 1, 2, 1, 2, 1, 2, 3, 3], [1, 2, 1, 2, 1, 2, 1, 2, 9, 1]))
     assert parts.partition(0, 8).tolist() == [0] * 8
     # A new item counts as one whoever the user; the user of validation is still new in test.
     assert [PARTITIONS[code] for code in parts.partition(8, 10)] == ["new_items", "new_users"]
-    known_user = split(log_of([1, 2, 1, 2, 1, 2, 1, 2, 1, 2], [1, 2, 1, 2, 1, 2, 1, 2, 9, 1]))
+    known_user = split_log(log_of([1, 2, 1, 2, 1, 2, 1, 2, 1, 2], [1, 2, 1, 2, 1, 2, 1, 2, 9, 1]))
     assert known_user.partition(8, 10).tolist() == [2, 0]
 
 
 def test_partitions_against_sets() -> None:
     log = synthetic_log(3_000, seed=4).log
-    parts = split(log)
+    parts = split_log(log)
     users, items = set(parts.train.users.tolist()), set(parts.train.items.tolist())
     pairs = zip(parts.test.users.tolist(), parts.test.items.tolist(), strict=True)
     expected = [2 if item not in items else 1 if user not in users else 0 for user, item in pairs]
@@ -49,23 +48,23 @@ def test_repeat_share_looks_at_the_whole_past() -> None:
     # Validation events 8 and 9 of ten in each part: one repeats an event of train, one repeats nothing.
     users = [1, 2] * 8 + [1, 2] + [1, 2]
     items = [1, 2] * 8 + [1, 3] + [5, 6]
-    assert split(log_of(users, items)).repeat_share() == 0.5
+    assert split_log(log_of(users, items)).repeat_share() == 0.5
 
 
 @pytest.mark.parametrize("n", [2, 9])
 def test_a_short_log_cannot_be_split(n: int) -> None:
     with pytest.raises(DataError, match=f"a log of {n} events is too short to split"):
-        split(log_of(list(range(n)), list(range(n))))
+        split_log(log_of(list(range(n)), list(range(n))))
 
 
 def test_shares_that_leave_no_train_part_are_refused() -> None:
     with pytest.raises(DataError, match="shares that leave some to each part"):
-        split(log_of(list(range(20)), list(range(20))), validation=0.5, test=0.5)
+        split_log(log_of(list(range(20)), list(range(20))), validation=0.5, test=0.5)
 
 
 def test_a_share_of_nothing_is_refused_by_its_name() -> None:
     with pytest.raises(DataError, match=r"test=0\.0: of 20 events"):
-        split(log_of(list(range(20)), list(range(20))), test=0.0)
+        split_log(log_of(list(range(20)), list(range(20))), test=0.0)
 
 
 def test_inspect_by_hand() -> None:

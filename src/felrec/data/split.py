@@ -81,11 +81,11 @@ class Split:
         return float(repeats(self.log, self.validation_end)[self.train_end :].mean())
 
 
-def split(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -> Split:
+def split_log(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -> Split:
     """Cut by index, each part the whole number of events below its share; train takes the rest.
 
     >>> frame = pl.DataFrame({"user": [1, 2] * 10, "item": [3, 4] * 10, "timestamp": range(20)})
-    >>> parts = split(InteractionLog.from_frame(frame))
+    >>> parts = split_log(InteractionLog.from_frame(frame))
     >>> len(parts.train), len(parts.validation), len(parts.test)
     (16, 2, 2)
     """
@@ -102,9 +102,6 @@ def split(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -> Sp
             f" and {sizes[1]:,} to test; give shares that leave some to each part"
         )
     return Split(log, train, train + sizes[0])
-
-
-split_log = split
 
 
 def repeats(log: InteractionLog, stop: int | None = None) -> NDArray[np.bool_]:

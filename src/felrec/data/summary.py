@@ -9,7 +9,7 @@ import numpy as np
 
 from felrec.data.events import Rows
 from felrec.data.log import InteractionLog
-from felrec.data.split import PARTITIONS, repeats, split
+from felrec.data.split import PARTITIONS, repeats, split_log
 
 
 def inspect(log: InteractionLog) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def inspect(log: InteractionLog) -> dict[str, Any]:
     >>> about["rows"], about["user_history"], about["repeated_pairs"]
     (20, {'median': 10.0, '90%': 10.0, 'max': 10}, 0.9)
     """
-    parts = split(log)
+    parts = split_log(log)
     codes = parts.partition(parts.validation_end, len(log))
     shares = np.bincount(codes, minlength=len(PARTITIONS)) / len(codes)
     return {
