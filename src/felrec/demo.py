@@ -57,13 +57,13 @@ class Shop:
     source: str
 
 
-def run_demo(out: Path, port: int, announce: Callable[[str], object], watch: ProgressReporter | None = None) -> None:
+def run_demo(out: Path, port: int, announce: Callable[[str], object], reporter: ProgressReporter | None = None) -> None:
     """Prepare the demo in `out`, then serve it until SIGINT or SIGTERM; `announce` gets the address of the page."""
     with listen_somewhere(port) as listener:  # claim the port before the slow part
-        serve(prepare(out, watch), listener, None, announce)
+        serve(prepare(out, reporter), listener, None, announce)
 
 
-def prepare(out: Path, watch: ProgressReporter | None = None) -> Engine:
+def prepare(out: Path, reporter: ProgressReporter | None = None) -> Engine:
     """Train into `out`, which must be new or hold an earlier demo (which is replaced), and fill a store.
 
     The store starts from the first 90 % of the purchases; the engine ingests the last 10 % as live events.
@@ -74,7 +74,7 @@ def prepare(out: Path, watch: ProgressReporter | None = None) -> Engine:
     shop.purchases.write_parquet(out / "log.parquet")
     log = read_log(out / "log.parquet")
     split = split_log(log)
-    with (watch or Silent()).training(MODEL, out / MODEL) as seen:
+    with (reporter or Silent()).training(MODEL, out / MODEL) as seen:
         model = runs.train(split, MODEL, out / MODEL, SETTINGS, listeners=(seen,), progress=seen)
     engine = Engine.open(SqliteStore(out / "store.sqlite"), model)
     for item, attributes in shop.attributes.items():

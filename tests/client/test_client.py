@@ -79,7 +79,7 @@ def test_both_clients_can_do_the_same() -> None:
 
 def test_an_event_without_an_item_is_not_sent() -> None:
     with pytest.raises(DataError, match=r"event \('ada',\): give \(user, item\) or \(user, item, time\)"):
-        calls.record([("ada",)], None)  # type: ignore[list-item]
+        calls.record([("ada",)])  # type: ignore[list-item]
 
 
 def test_a_refusal_is_told_with_its_id(url: str) -> None:
@@ -176,22 +176,22 @@ def test_what_is_no_answer_of_felrec_is_said_in_words() -> None:
 )
 def test_what_cannot_be_sent_is_refused_at_once(event: Any, key: str | None, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        calls.record([event], key)
+        calls.record([event], key=key)
 
 
 def test_ids_of_numpy_and_no_time_are_fine() -> None:
     events: Any = [(np.int64(7), "x", None), ("ada", np.uint8(3), np.float32(5.0))]
-    body = json.loads(json.dumps(calls.record(events, "k").body))
+    body = json.loads(json.dumps(calls.record(events, key="k").body))
     assert body == [{"user": 7, "item": "x"}, {"user": "ada", "item": 3, "timestamp": 5.0}]
 
 
 def test_a_string_is_not_taken_for_its_letters() -> None:
     with pytest.raises(DataError, match=r"tags='blue': give a list, \['blue'\]"):
-        calls.put_item("s1", None, "blue", True)
+        calls.put_item("s1", tags="blue")
     with pytest.raises(DataError, match="candidates='s1'"):
-        calls.recommend("ada", 3, None, "s1", (), False)
+        calls.recommend("ada", candidates="s1")
     with pytest.raises(DataError, match="items='s1'"):
-        calls.recommend_session("s1", 3, None, None, ())
+        calls.recommend_session("s1")
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])

@@ -7,41 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from felrec.cli.options import (
-    Config,
-    Device,
-    Epochs,
-    ItemColumn,
-    Log,
-    Pairs,
-    Resume,
-    TimeColumn,
-    TimeUnit,
-    TrainingSeed,
-    UserColumn,
-    open_log,
-    resumable,
-    settings_of,
-)
+from felrec.cli.options import Device, Log, LogColumns, TrainingOptions, resumable, with_option_groups
 
 if TYPE_CHECKING:
     from felrec.comparison import Comparison
 
 
+@with_option_groups
 def compare(
     log: Log,
     names: Annotated[str, typer.Option("--models", metavar="A,B,C", help="Model names, separated by commas.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for runs and results.")],
-    config: Config = None,
-    pairs: Pairs = None,
-    epochs: Epochs = None,
-    seed: TrainingSeed = None,
-    resume: Resume = False,
+    *,
+    training: TrainingOptions,
     device: Device = "cpu",
-    user_col: UserColumn = None,
-    item_col: ItemColumn = None,
-    time_col: TimeColumn = None,
-    time_unit: TimeUnit = "auto",
+    columns: LogColumns,
 ) -> None:
     """Train and evaluate several models on a log.
 
@@ -53,17 +33,17 @@ def compare(
       felrec compare events.parquet --models felrec-q,popularity,decayed-popularity --out runs/c
     """  # noqa: D301
     from felrec import comparison
-    from felrec.cli.progress import TerminalWatcher
+    from felrec.cli.progress import TerminalReporter
     from felrec.data.split import split_log
     from felrec.evaluation.plots import require_matplotlib
 
     require_matplotlib()
-    models, settings = comparison.read_names(names), settings_of(config, pairs, epochs, seed)
+    models, settings = comparison.read_names(names), training.settings()
     comparison.settings_by_model(models, settings)
-    split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
+    split = split_log(columns.read(log))
     with resumable():
         result = comparison.compare(
-            split, models, out, settings, device=device, resume=resume, reporter=TerminalWatcher()
+            split, models, out, settings, device=device, resume=training.resume, reporter=TerminalReporter()
         )
     print_comparison(result)
     for file in comparison.write(result, out):

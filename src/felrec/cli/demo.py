@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -28,12 +27,11 @@ def demo(
     from felrec.cli.serve import require_extra
 
     require_extra()
-    from felrec.cli.progress import TerminalWatcher
+    from felrec.cli.progress import TerminalReporter
     from felrec.demo import run_demo
 
-    run_demo(out, port, _announce, TerminalWatcher())
+    run_demo(out, port, _announce, TerminalReporter())
 
 
 def _announce(address: str) -> None:
     typer.echo(f"{address}  {TRY}")
-    sys.stdout.flush()

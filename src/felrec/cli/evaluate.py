@@ -2,66 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from felrec.cli.options import (
-    Device,
-    ItemColumn,
-    Log,
-    Pairs,
-    Run,
-    TimeColumn,
-    TimeUnit,
-    UserColumn,
-    open_log,
-    settings_of,
-)
+from felrec.cli.options import Device, Log, LogColumns, Pairs, Run, with_option_groups
 from felrec.errors import ConfigError
 
 
-def evaluate(
-    run: Run,
-    log: Log,
+@dataclass(frozen=True)
+class Conditions:
+    """The options of `runs.evaluate`."""
+
     protocol: Annotated[
         Literal["online", "paper"],
-        typer.Option("--protocol", help="online: score, then observe. paper: as published, which leaks."),
-    ] = "online",
+        typer.Option(help="online: score, then observe. paper: as published, which leaks."),
+    ] = "online"
     cache: Annotated[
         Literal["kept", "reset", "empty"] | None,
         typer.Option(
-            "--cache",
             help="State at the start of the test: as training left it, the earlier events replayed with the final "
             "weights, or empty. Default: kept on the training log, reset on any other log.",
         ),
-    ] = None,
+    ] = None
     exclude_seen: Annotated[
         Literal["auto", "yes", "no"],
-        typer.Option("--exclude-seen", help="Exclude items the user already had; auto: only if repeats are rare."),
-    ] = "auto",
+        typer.Option(help="Exclude items the user already had; auto: only if repeats are rare."),
+    ] = "auto"
     block: Annotated[
         int | None,
         typer.Option(
-            "--block",
             metavar="N",
             min=1,
             help="Events that protocol online scores before it observes them; 256 unless given. With 1 each event is "
             "scored after all before it, as in the service.",
         ),
-    ] = None,
+    ] = None
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of sampled negatives.", min=0, max=2**62)] = 0
+
+
+@with_option_groups
+def evaluate(
+    run: Run,
+    log: Log,
+    *,
+    conditions: Conditions,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="F", help="Write the metrics as JSON.")] = None,
     events_file: Annotated[
         Path | None, typer.Option("--events", metavar="F.parquet", help="Write one row per test event.")
     ] = None,
     pairs: Pairs = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Seed of sampled negatives.", min=0, max=2**62)] = 0,
     device: Device = "cpu",
-    user_col: UserColumn = None,
-    item_col: ItemColumn = None,
-    time_col: TimeColumn = None,
-    time_unit: TimeUnit = "auto",
+    columns: LogColumns,
 ) -> None:
     """Evaluate a model on the last 10 % of a log.
 
@@ -80,25 +74,17 @@ def evaluate(
     if events_file is not None and events_file.suffix != ".parquet":
         raise ConfigError(f"--events {events_file}: the format is Parquet; end the name in .parquet")
     from felrec import runs
-    from felrec.cli.progress import TerminalWatcher
+    from felrec.cli.progress import TerminalReporter
     from felrec.cli.tables import output, print_report, ties_note
+    from felrec.config import read_pairs
     from felrec.data.split import split_log
     from felrec.evaluation.report import events_to_walk
 
-    model = runs.load(run, device=device, settings=settings_of(None, pairs))
-    split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
-    cache = runs.cache_start(model, split, cache)
-    with TerminalWatcher().evaluating(model.name, events_to_walk(split, cache)) as progress:
-        report = runs.evaluate(
-            model,
-            split,
-            protocol=protocol,
-            cache=cache,
-            exclude_seen=exclude_seen,
-            block=block,
-            seed=seed,
-            progress=progress,
-        )
+    model = runs.load(run, device=device, settings=read_pairs(pairs or ()))
+    split = split_log(columns.read(log))
+    events = events_to_walk(split, runs.cache_start(model, split, conditions.cache))
+    with TerminalReporter().evaluating(model.name, events) as progress:
+        report = runs.evaluate(model, split, **asdict(conditions), progress=progress)
     print_report(report)
     if note := ties_note(split.test.times):
         output().print(note)

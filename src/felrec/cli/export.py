@@ -7,24 +7,21 @@ from typing import Annotated
 
 import typer
 
-from felrec.cli.options import ItemColumn, TimeColumn, TimeUnit, UserColumn, open_log
-from felrec.cli.stores import StoreFile, require_extra
+from felrec.cli.options import LogColumns, with_option_groups
+from felrec.cli.stores import StoreFile, TrainingLog, require_extra
 from felrec.errors import ConfigError
 
 
+@with_option_groups
 def export(
     store: StoreFile,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Log to write: .parquet or .csv.")],
-    log: Annotated[
-        Path | None, typer.Option("--log", metavar="LOG", help="Training log of the run that the store started from.")
-    ] = None,
+    log: TrainingLog = None,
     journal: Annotated[
         bool, typer.Option("--journal", help="Export only the journal, without the log of the run.")
     ] = False,
-    user_col: UserColumn = None,
-    item_col: ItemColumn = None,
-    time_col: TimeColumn = None,
-    time_unit: TimeUnit = "auto",
+    *,
+    columns: LogColumns,
 ) -> None:
     """Export the events of a store as a log.
 
@@ -50,7 +47,7 @@ def export(
         raise ConfigError(f"{out}: unknown extension; choose one of {', '.join(WRITERS)}")
     if journal and log is not None:
         raise ConfigError("give either --log LOG or --journal")
-    first = None if log is None else open_log(log, user_col, item_col, time_col, time_unit)
+    first = columns.read(log) if log else None
     with SqliteStore(store, "read") as opened:
         contents = opened.load()
     if not journal:

@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from felrec.cli.options import Device, ItemColumn, Log, TimeColumn, TimeUnit, UserColumn, open_log
-from felrec.cli.stores import ingest_bar, require_extra, run_of, store_of
+from felrec.cli.options import Device, Log, LogColumns, with_option_groups
+from felrec.cli.stores import require_extra, run_of, store_of
 
 
+@with_option_groups
 def import_log(
     log: Log,
     run: Annotated[
@@ -32,10 +33,8 @@ def import_log(
         ),
     ] = "refuse",
     device: Device = "cpu",
-    user_col: UserColumn = None,
-    item_col: ItemColumn = None,
-    time_col: TimeColumn = None,
-    time_unit: TimeUnit = "auto",
+    *,
+    columns: LogColumns,
 ) -> None:
     """Import a log into a store.
 
@@ -52,6 +51,7 @@ def import_log(
     """  # noqa: D301
     require_extra()
     from felrec import runs
+    from felrec.cli.progress import counting_bar
     from felrec.service.engine.engine import Engine
     from felrec.service.maintenance.importing import import_log as import_into
     from felrec.service.maintenance.importing import taken_before
@@ -59,10 +59,10 @@ def import_log(
 
     path = store or store_of(run or Path("pretrained"))
     model = runs.load(run_of(run, path), device=device)
-    events = open_log(log, user_col, item_col, time_col, time_unit)
+    events = columns.read(log)
     engine = Engine.open(SqliteStore(path), model, empty=empty)
     try:
-        with ingest_bar(f"{path.name}: importing {log.name}", len(events) - taken_before(engine, events)) as progress:
+        with counting_bar(f"{path.name}: importing {log.name}", len(events) - taken_before(engine, events)) as progress:
             done = import_into(engine, events, progress, late=late)
         total = engine.health().events
     except KeyboardInterrupt:

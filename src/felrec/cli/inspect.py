@@ -7,16 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from felrec.cli.options import ItemColumn, Log, TimeColumn, TimeUnit, UserColumn, open_log
+from felrec.cli.options import Log, LogColumns, with_option_groups
 
 
+@with_option_groups
 def inspect_log(
     log: Log,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    user_col: UserColumn = None,
-    item_col: ItemColumn = None,
-    time_col: TimeColumn = None,
-    time_unit: TimeUnit = "auto",
+    *,
+    columns: LogColumns,
 ) -> None:
     """Summarise a log.
 
@@ -28,7 +27,7 @@ def inspect_log(
     """  # noqa: D301
     from felrec.data.summary import inspect
 
-    about = inspect(open_log(log, user_col, item_col, time_col, time_unit))
+    about = inspect(columns.read(log))
     if as_json:
         typer.echo(json.dumps(about, indent=2))
         return

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,39 +27,79 @@ Run = Annotated[
         metavar="DIR", help="A run of felrec train or felrec pretrain, or 'pretrained' for the bundled weights."
     ),
 ]
-UserColumn = Annotated[str | None, typer.Option("--user-col", metavar="NAME", help="Name of the user column.")]
-ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Name of the item column.")]
-TimeColumn = Annotated[str | None, typer.Option("--time-col", metavar="NAME", help="Name of the time column.")]
-TimeUnit = Annotated[str, typer.Option("--time-unit", metavar="UNIT", help="Unit of the times: auto, s, ms, us or ns.")]
-Config = Annotated[Path | None, typer.Option("--config", metavar="F.toml", help="Read settings from a TOML file.")]
 Pairs = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one setting; repeatable.")
 ]
-Epochs = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training part.")]
-TrainingSeed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Seed of weights, dropout and queues.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run, or start a new one.")]
 Device = Annotated[str, typer.Option("--device", metavar="D", help="cpu, cuda or auto.")]
 
 
-def open_log(
-    path: Path, user_col: str | None, item_col: str | None, time_col: str | None, time_unit: str
-) -> InteractionLog:
-    """Read a log with the column and time options of the command line."""
-    from felrec.data.reading.sources import read_log
+@dataclass(frozen=True)
+class LogColumns:
+    """The options that say how to read a log."""
 
-    return read_log(path, user_col=user_col, item_col=item_col, time_col=time_col, time_unit=time_unit)
+    user_col: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the user column.")] = None
+    item_col: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the item column.")] = None
+    time_col: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the time column.")] = None
+    time_unit: Annotated[str, typer.Option(metavar="UNIT", help="Unit of the times: auto, s, ms, us or ns.")] = "auto"
+
+    def read(self, log: Path) -> InteractionLog:
+        """Read a log with these options."""
+        from felrec.data.reading.sources import read_log
+
+        return read_log(log, **asdict(self))
+
+    def as_arguments(self) -> list[str]:
+        """The options that differ from the defaults, as words of a command line."""
+        given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
 
 
-def settings_of(
-    config: Path | None, pairs: Sequence[str] | None, epochs: int | None = None, seed: int | None = None
-) -> dict[str, Any]:
-    """Merge settings; later ones win: the config file, then `--set`, then `--epochs` and `--seed`."""
-    from felrec.config import read_config, read_pairs
+@dataclass(frozen=True)
+class SettingsOptions:
+    """The options that set how models are trained."""
 
-    settings: dict[str, Any] = read_config(config) if config else {}
-    settings |= read_pairs(pairs or ())
-    named = {"epochs": epochs, "seed": seed}
-    return settings | {name: value for name, value in named.items() if value is not None}
+    config: Annotated[Path | None, typer.Option(metavar="F.toml", help="Read settings from a TOML file.")] = None
+    pairs: Pairs = None
+    seed: Annotated[int | None, typer.Option(metavar="S", help="Seed of weights, dropout and queues.")] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Merge the settings; later ones win: the config file, then `--set`, then `--seed`."""
+        from felrec.config import read_config, read_pairs
+
+        settings: dict[str, Any] = read_config(self.config) if self.config else {}
+        settings |= read_pairs(self.pairs or ())
+        return settings if self.seed is None else {**settings, "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class TrainingOptions(SettingsOptions):
+    """The options of one training run."""
+
+    epochs: Annotated[int | None, typer.Option(metavar="N", help="Passes over the training part.")] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run, or start a new one.")] = False
+
+    def settings(self) -> dict[str, Any]:
+        """Merge the settings as above; `--epochs` wins as `--seed` does."""
+        settings = super().settings()
+        return settings if self.epochs is None else {**settings, "epochs": self.epochs}
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options: on the command line each of their fields is an option."""
+    parameters = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {name: one.annotation for name, one in parameters.items() if is_dataclass(one.annotation)}
+    options = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{option: given.pop(option) for option in options[name]})
+        command(**given)
+
+    expanded = [options[name].values() if name in groups else [one] for name, one in parameters.items()]
+    shown = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for several in expanded for one in several]
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    return run
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,14 @@ def event_bar() -> Progress:
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+@contextmanager
+def counting_bar(label: str, events: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar for `events` events; the function it yields advances the bar by a number of events."""
+    with event_bar() as bar:
+        task = bar.add_task(label, total=events, loss="")
+        yield lambda done: bar.advance(task, done)
 
 
 @contextmanager
@@ -120,7 +128,7 @@ class TrainingProgress:
         self._task = self.bar.add_task(self.model, total=training["epochs"] * per_epoch, completed=done, loss="")
 
 
-class TerminalWatcher:
+class TerminalReporter:
     """Shows the progress of training and evaluation."""
 
     @contextmanager
@@ -129,9 +137,6 @@ class TerminalWatcher:
         with event_bar() as bar:
             yield TrainingProgress(model, run, bar)
 
-    @contextmanager
-    def evaluating(self, model: str, events: int) -> Iterator[Callable[[int], None]]:
+    def evaluating(self, model: str, events: int) -> AbstractContextManager[Callable[[int], None]]:
         """Show an evaluation over `events` events."""
-        with event_bar() as bar:
-            task = bar.add_task(f"{model}: evaluating", total=events, loss="")
-            yield lambda done: bar.advance(task, done)
+        return counting_bar(f"{model}: evaluating", events)

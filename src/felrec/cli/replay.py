@@ -7,23 +7,20 @@ from typing import Annotated
 
 import typer
 
-from felrec.cli.options import Device, ItemColumn, Run, TimeColumn, TimeUnit, UserColumn, open_log
-from felrec.cli.stores import StoreFile, ingest_bar, require_extra
+from felrec.cli.options import Device, LogColumns, Run, with_option_groups
+from felrec.cli.stores import StoreFile, TrainingLog, require_extra
 from felrec.errors import StoreError
 
 
+@with_option_groups
 def replay(
     store: StoreFile,
     run: Run,
     out: Annotated[Path, typer.Option("--out", metavar="NEW", help="File of the new store.")],
-    log: Annotated[
-        Path | None, typer.Option("--log", metavar="LOG", help="Training log of the run that the store started from.")
-    ] = None,
+    log: TrainingLog = None,
     device: Device = "cpu",
-    user_col: UserColumn = None,
-    item_col: ItemColumn = None,
-    time_col: TimeColumn = None,
-    time_unit: TimeUnit = "auto",
+    *,
+    columns: LogColumns,
 ) -> None:
     """Rebuild a store with the weights of another run.
 
@@ -38,18 +35,19 @@ def replay(
         raise StoreError(f"{out} exists; give the new store another name")
     require_extra()
     from felrec import runs
+    from felrec.cli.progress import counting_bar
     from felrec.service.maintenance.replaying import events_to_replay, replay_store
     from felrec.store.sqlite import SqliteStore
 
     model = runs.load(run, device=device)
     with SqliteStore(store, "read") as old:
         contents = old.load()
-    base = open_log(log, user_col, item_col, time_col, time_unit) if log is not None else None
+    base = columns.read(log) if log else None
     unfinished = out.with_name(f".{out.name}.new")
     for left in out.parent.glob(f"{unfinished.name}*"):
         left.unlink()
     with (
-        ingest_bar(f"{out.name}: replaying the journal", events_to_replay(contents, base)) as progress,
+        counting_bar(f"{out.name}: replaying the journal", events_to_replay(contents, base)) as progress,
         SqliteStore(unfinished) as new,
     ):
         replay_store(contents, model, new, base, progress)

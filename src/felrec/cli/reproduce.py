@@ -7,22 +7,11 @@ from typing import Annotated
 
 import typer
 
-from felrec.cli.options import (
-    Config,
-    Device,
-    ItemColumn,
-    Pairs,
-    TimeColumn,
-    TimeUnit,
-    TrainingSeed,
-    UserColumn,
-    open_log,
-    resumable,
-    settings_of,
-)
+from felrec.cli.options import Device, LogColumns, SettingsOptions, resumable, with_option_groups
 from felrec.errors import ConfigError
 
 
+@with_option_groups
 def reproduce(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A name from --list.")] = None,
     data: Annotated[
@@ -49,14 +38,10 @@ def reproduce(
     runs: Annotated[
         Path | None, typer.Option("--runs", metavar="DIR", help="Directory for trained models, shared by experiments.")
     ] = None,
-    config: Config = None,
-    pairs: Pairs = None,
-    seed: TrainingSeed = None,
+    *,
+    given: SettingsOptions,
     device: Device = "cpu",
-    user_col: UserColumn = None,
-    item_col: ItemColumn = None,
-    time_col: TimeColumn = None,
-    time_unit: TimeUnit = "auto",
+    columns: LogColumns,
 ) -> None:
     """Reproduce a table or figure of the paper on a log.
 
@@ -83,7 +68,7 @@ def reproduce(
     experiment(name)
     if not data or out is None:
         raise ConfigError(f"reproduce {name} needs --data LOG and --out DIR")
-    from felrec.cli.progress import TerminalWatcher
+    from felrec.cli.progress import TerminalReporter
     from felrec.comparison import read_names
     from felrec.evaluation.plots import require_matplotlib
 
@@ -92,16 +77,16 @@ def reproduce(
         runs or out / "runs",
         read_scale(scale or ()),
         tuple(read_names(names)) if names else None,
-        settings_of(config, pairs, seed=seed),
+        given.settings(),
         search_lr=search_lr,
         device=device,
-        reporter=TerminalWatcher(),
+        reporter=TerminalReporter(),
     )
     for model in runner.chosen():
         runner.trial(model)  # report a misspelt setting before a large log is read
 
     def opened(path: Path) -> Data:
-        return Data.of(path.stem, open_log(path, user_col, item_col, time_col, time_unit), runner.scale)
+        return Data.of(path.stem, columns.read(path), runner.scale)
 
     with resumable(option=""):
         files = run(name, runner, [opened(path) for path in data], out, opened(other) if other else None)

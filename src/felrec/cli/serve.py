@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +54,6 @@ def serve(
 
 def _announce(url: str) -> None:
     typer.echo(f"serving at {url} (stop with Ctrl-C)")
-    sys.stdout.flush()
 
 
 def require_extra() -> None:

@@ -8,38 +8,18 @@ from typing import Annotated
 
 import typer
 
-from felrec.cli.options import (
-    Config,
-    Device,
-    Epochs,
-    ItemColumn,
-    Log,
-    Pairs,
-    Resume,
-    TimeColumn,
-    TimeUnit,
-    TrainingSeed,
-    UserColumn,
-    open_log,
-    resumable,
-    settings_of,
-)
+from felrec.cli.options import Device, Log, LogColumns, TrainingOptions, resumable, with_option_groups
 
 
+@with_option_groups
 def train(
     log: Log,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Run directory to create.")],
     model: Annotated[str, typer.Option("--model", metavar="NAME", help="A name from felrec models.")] = "felrec-s",
-    config: Config = None,
-    pairs: Pairs = None,
-    epochs: Epochs = None,
-    seed: TrainingSeed = None,
-    resume: Resume = False,
+    *,
+    training: TrainingOptions,
     device: Device = "cpu",
-    user_col: UserColumn = None,
-    item_col: ItemColumn = None,
-    time_col: TimeColumn = None,
-    time_unit: TimeUnit = "auto",
+    columns: LogColumns,
 ) -> None:
     """Train a model on a log.
 
@@ -52,24 +32,23 @@ def train(
       felrec train events.parquet --model felrec-q --out runs/q --epochs 5 --set width=64
     """  # noqa: D301
     from felrec import runs
-    from felrec.cli.progress import TerminalWatcher
+    from felrec.cli.progress import TerminalReporter
     from felrec.config import divide
     from felrec.data.split import split_log
     from felrec.registry import model_kind
     from felrec.training.checkpoint import RunDirectory
 
-    kind, settings = model_kind(model), settings_of(config, pairs, epochs, seed)
+    kind, settings = model_kind(model), training.settings()
     divide(settings, kind.settings, kind.name)  # report a misspelt setting before a large log is read
-    split = split_log(open_log(log, user_col, item_col, time_col, time_unit))
-    with resumable(), TerminalWatcher().training(model, out) as progress:
-        runs.train(split, model, out, settings, device=device, resume=resume, listeners=(progress,), progress=progress)
+    split = split_log(columns.read(log))
+    with resumable(), TerminalReporter().training(model, out) as progress:
+        runs.train(
+            split, model, out, settings, device=device, resume=training.resume, listeners=(progress,), progress=progress
+        )
     manifest = RunDirectory.open(out).manifest
     best, trained = manifest["best"], len(manifest.get("epochs", []))
     which = f"best epoch {best['epoch']} of {trained}, " if trained else ""
     values = ", ".join(f"{name} {value:.3f}" for name, value in best["metrics"].items())
     typer.echo(f"{model} is in {out}: {which}validation {values}")
-    columns = {"--user-col": user_col, "--item-col": item_col, "--time-col": time_col}
-    named = [word for option, name in columns.items() if name for word in (option, name)]
-    if time_unit != "auto":
-        named += ["--time-unit", time_unit]
-    typer.echo(f"test it with: {shlex.join(['felrec', 'evaluate', str(out), str(log), *named])}")
+    again = ["felrec", "evaluate", str(out), str(log), *columns.as_arguments()]
+    typer.echo(f"test it with: {shlex.join(again)}")

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from felrec.answers.types import Erasure, Item, NearItems, NearUsers, Receipt, Recommendations, User
 from felrec.client import calls
-from felrec.client.calls import Call, Event, Id
-from felrec.client.retries import Retries, options, perhaps_done, read, too_long, unreachable
+from felrec.client.calls import Call
+from felrec.client.retries import Attempts, Retries, options
 
 A = TypeVar("A")
+P = ParamSpec("P")
+
+
+def _sends(build: Callable[P, Call[A]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, A]]:
+    """A method to await that sends the request that `build` makes of its arguments."""
+
+    async def method(self: AsyncClient, /, *given: P.args, **named: P.kwargs) -> A:
+        return await self._send(build(*given, **named))
+
+    calls.describe(method, build)
+    return method
 
 
 class AsyncClient:
@@ -24,75 +34,18 @@ class AsyncClient:
         self.url, self.retries = url, Retries(retries)
         self._http = httpx.AsyncClient(**options(url, key, timeout))
 
-    async def record(self, events: Iterable[Event], *, key: str | None = None) -> Receipt:
-        """Post (user, item) or (user, item, time) events, at most 10,000; returns once they are on disk.
-
-        Repeating the call with the same `key` counts the events once.
-        """
-        return await self._send(calls.record(events, key))
-
-    async def recommend(
-        self,
-        user: Id,
-        k: int = 10,
-        *,
-        exclude_seen: bool | None = None,
-        candidates: Sequence[Id] | None = None,
-        tags: Sequence[str] = (),
-        why: bool = False,
-    ) -> Recommendations:
-        """The best k items for a user, out of all or of `candidates`, with any of the `tags`."""
-        return await self._send(calls.recommend(user, k, exclude_seen, candidates, tags, why))
-
-    async def recommend_session(
-        self,
-        items: Sequence[Id],
-        k: int = 10,
-        *,
-        exclude_seen: bool | None = None,
-        candidates: Sequence[Id] | None = None,
-        tags: Sequence[str] = (),
-    ) -> Recommendations:
-        """The best k items for an anonymous user who had these items; nothing is recorded."""
-        return await self._send(calls.recommend_session(items, k, exclude_seen, candidates, tags))
-
-    async def similar(self, item: Id, k: int = 10) -> NearItems:
-        """The items most like this one."""
-        return await self._send(calls.near(NearItems, "items", item, "similar", k))
-
-    async def audience(self, item: Id, k: int = 10) -> NearUsers:
-        """The users to show an item to."""
-        return await self._send(calls.near(NearUsers, "items", item, "audience", k))
-
-    async def neighbours(self, user: Id, k: int = 10) -> NearUsers:
-        """The users most like this one."""
-        return await self._send(calls.near(NearUsers, "users", user, "neighbours", k))
-
-    async def put_item(
-        self, item: Id, *, title: str | None = None, tags: Sequence[str] = (), available: bool = True
-    ) -> Item:
-        """Say what an item is called, how it is tagged, and whether it may be recommended."""
-        return await self._send(calls.put_item(item, title, tags, available))
-
-    async def item(self, item: Id) -> Item:
-        """What is known about an item."""
-        return await self._send(calls.item(item))
-
-    async def delete_item(self, item: Id) -> None:
-        """Forget what was said about an item and recommend it no more."""
-        return await self._send(calls.delete_item(item))
-
-    async def user(self, user: Id) -> User:
-        """A user's count of events and newest items."""
-        return await self._send(calls.user(user))
-
-    async def erase_user(self, user: Id) -> Erasure:
-        """Erase a user: events, history, vector and id. All counts are 0 if the answer to a first attempt was lost."""
-        return await self._send(calls.erase_user(user))
-
-    async def stats(self) -> dict[str, Any]:
-        """The numbers of the service."""
-        return await self._send(calls.stats())
+    record = _sends(calls.record)
+    recommend = _sends(calls.recommend)
+    recommend_session = _sends(calls.recommend_session)
+    similar = _sends(calls.similar)
+    audience = _sends(calls.audience)
+    neighbours = _sends(calls.neighbours)
+    put_item = _sends(calls.put_item)
+    item = _sends(calls.item)
+    delete_item = _sends(calls.delete_item)
+    user = _sends(calls.user)
+    erase_user = _sends(calls.erase_user)
+    stats = _sends(calls.stats)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -107,24 +60,9 @@ class AsyncClient:
         await self.close()
 
     async def _send(self, call: Call[A]) -> A:
-        attempt, perhaps = 0, False
-        while True:
-            answer, broken = await self._try(call)
-            wait = self.retries.wait(attempt, answer)
-            if wait is None:
-                break
-            await asyncio.sleep(wait)
-            attempt, perhaps = attempt + 1, perhaps or perhaps_done(answer)
-        if answer is None:
-            assert broken is not None
-            raise unreachable(broken, self.url)
-        return read(call, answer, perhaps)
-
-    async def _try(self, call: Call[Any]) -> tuple[httpx.Response | None, httpx.TransportError | None]:
-        request = {"params": call.query, "json": call.body, "headers": call.headers}
-        try:
-            return await self._http.request(call.method, call.path, **request), None
-        except httpx.InvalidURL as error:
-            raise too_long(error) from None
-        except httpx.TransportError as error:
-            return None, error
+        attempts = Attempts(call, self.retries, self.url)
+        for seconds in attempts:
+            await asyncio.sleep(seconds)
+            with attempts.attempt():
+                attempts.answer = await self._http.request(**call.request())
+        return attempts.result()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import partial, update_wrapper
 from numbers import Real
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 from urllib.parse import quote
 
 from felrec.answers.reading import read
-from felrec.answers.types import Erasure, Item, Receipt, Recommendations, User
+from felrec.answers.types import Erasure, Item, NearItems, NearUsers, Receipt, Recommendations, User
 from felrec.errors import DataError
 from felrec.ids import is_text, spelled
 
@@ -25,7 +26,7 @@ Event = tuple[Id, Id] | tuple[Id, Id, float | datetime | str | None]
 
 @dataclass(frozen=True)
 class Call(Generic[A]):
-    """One request, and what makes its answer a record."""
+    """One request, and how to read its answer."""
 
     method: str
     path: str
@@ -33,11 +34,28 @@ class Call(Generic[A]):
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
-    gone: Callable[[], A] | None = None  # what it means if a second attempt finds nothing: the first one has done it
+    gone: Callable[[], A] | None = None  # the result if a retry finds nothing because an earlier attempt succeeded
+
+    def request(self) -> dict[str, Any]:
+        """The request as arguments of httpx."""
+        sent = {"params": self.query, "json": self.body, "headers": self.headers}
+        return {"method": self.method, "url": self.path, **sent}
 
 
-def record(events: Iterable[Event], key: str | None) -> Call[Receipt]:
-    """Post events. The key makes a repeated request count once; one is made up unless given."""
+def describe(method: Callable[..., Any], build: Callable[..., Call[Any]]) -> None:
+    """Give a method of a client the name, docstring and signature of the function that builds its request."""
+    update_wrapper(method, build)
+    signature = inspect.signature(build, eval_str=True)
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *signature.parameters.values()]
+    (answer,) = get_args(signature.return_annotation)
+    method.__signature__ = inspect.Signature(parameters, return_annotation=answer)  # type: ignore[attr-defined]
+
+
+def record(events: Iterable[Event], *, key: str | None = None) -> Call[Receipt]:
+    """Post (user, item) or (user, item, time) events, at most 10,000; returns once they are on disk.
+
+    Repeating the call with the same `key` counts the events once.
+    """
     key = key or uuid.uuid4().hex
     if not (key.isascii() and key.isprintable()):
         raise DataError(f"key {key!r}: an idempotency key is of printable ASCII characters")
@@ -47,13 +65,14 @@ def record(events: Iterable[Event], key: str | None) -> Call[Receipt]:
 
 def recommend(
     user: Id,
-    k: int,
-    exclude_seen: bool | None,
-    candidates: Sequence[Id] | None,
-    tags: Sequence[str],
-    why: bool,
+    k: int = 10,
+    *,
+    exclude_seen: bool | None = None,
+    candidates: Sequence[Id] | None = None,
+    tags: Sequence[str] = (),
+    why: bool = False,
 ) -> Call[Recommendations]:
-    """Ask for items for a user."""
+    """The best k items for a user, out of all or of `candidates`, with any of the `tags`."""
     query = _query(
         k=k,
         exclude_seen=exclude_seen,
@@ -65,9 +84,14 @@ def recommend(
 
 
 def recommend_session(
-    items: Sequence[Id], k: int, exclude_seen: bool | None, candidates: Sequence[Id] | None, tags: Sequence[str]
+    items: Sequence[Id],
+    k: int = 10,
+    *,
+    exclude_seen: bool | None = None,
+    candidates: Sequence[Id] | None = None,
+    tags: Sequence[str] = (),
 ) -> Call[Recommendations]:
-    """Ask for items for an anonymous user who had these items."""
+    """The best k items for an anonymous user who had these items; nothing is recorded."""
     body: dict[str, Any] = {"items": _listed(items, "items"), "k": k, "tags": _listed(tags, "tags")}
     if exclude_seen is not None:
         body["exclude_seen"] = exclude_seen
@@ -76,41 +100,50 @@ def recommend_session(
     return Call("POST", "/v1/recommendations", partial(read, Recommendations), body=body)
 
 
-def near(kind: type[A], side: str, identifier: Id, relation: str, k: int) -> Call[A]:
-    """Ask for similar items, an audience or neighbours."""
-    return Call("GET", f"/v1/{side}/{_part(identifier)}/{relation}", partial(read, kind), _query(k=k))
+def similar(item: Id, k: int = 10) -> Call[NearItems]:
+    """The items most like this one."""
+    return Call("GET", f"/v1/items/{_part(item)}/similar", partial(read, NearItems), _query(k=k))
 
 
-def put_item(identifier: Id, title: str | None, tags: Sequence[str], available: bool) -> Call[Item]:
-    """Say what an item is called, how it is tagged, and whether it may be recommended."""
+def audience(item: Id, k: int = 10) -> Call[NearUsers]:
+    """The users to show an item to."""
+    return Call("GET", f"/v1/items/{_part(item)}/audience", partial(read, NearUsers), _query(k=k))
+
+
+def neighbours(user: Id, k: int = 10) -> Call[NearUsers]:
+    """The users most like this one."""
+    return Call("GET", f"/v1/users/{_part(user)}/neighbours", partial(read, NearUsers), _query(k=k))
+
+
+def put_item(item: Id, *, title: str | None = None, tags: Sequence[str] = (), available: bool = True) -> Call[Item]:
+    """Set the title and tags of an item, and whether it may be recommended."""
     body = {"title": title, "tags": _listed(tags, "tags"), "available": available}
-    return Call("PUT", f"/v1/items/{_part(identifier)}", partial(read, Item), body=body)
+    return Call("PUT", f"/v1/items/{_part(item)}", partial(read, Item), body=body)
 
 
-def item(identifier: Id) -> Call[Item]:
-    """Ask for an item."""
-    return Call("GET", f"/v1/items/{_part(identifier)}", partial(read, Item))
+def item(item: Id) -> Call[Item]:
+    """What is known about an item."""
+    return Call("GET", f"/v1/items/{_part(item)}", partial(read, Item))
 
 
-def delete_item(identifier: Id) -> Call[None]:
-    """Forget what was said about an item and recommend it no more."""
-    return Call("DELETE", f"/v1/items/{_part(identifier)}", lambda _: None, gone=lambda: None)
+def delete_item(item: Id) -> Call[None]:
+    """Delete the title and tags of an item and recommend it no more."""
+    return Call("DELETE", f"/v1/items/{_part(item)}", lambda _: None, gone=lambda: None)
 
 
-def user(identifier: Id) -> Call[User]:
-    """Ask for a user."""
-    return Call("GET", f"/v1/users/{_part(identifier)}", partial(read, User))
+def user(user: Id) -> Call[User]:
+    """A user's count of events and newest items."""
+    return Call("GET", f"/v1/users/{_part(user)}", partial(read, User))
 
 
-def erase_user(identifier: Id) -> Call[Erasure]:
-    """Erase a user."""
-    return Call(
-        "DELETE", f"/v1/users/{_part(identifier)}", partial(read, Erasure), gone=lambda: Erasure(0, 0, 0, cleaned=False)
-    )
+def erase_user(user: Id) -> Call[Erasure]:
+    """Erase a user: events, history, vector and id. All counts are 0 if the answer to a first attempt was lost."""
+    nothing_left = partial(Erasure, 0, 0, 0, cleaned=False)
+    return Call("DELETE", f"/v1/users/{_part(user)}", partial(read, Erasure), gone=nothing_left)
 
 
 def stats() -> Call[dict[str, Any]]:
-    """Ask for the numbers of the service."""
+    """The numbers of the service."""
     return Call("GET", "/v1/stats", dict)
 
 

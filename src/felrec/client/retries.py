@@ -1,13 +1,15 @@
 """When to try again: the service is busy (429), stopping (503), or neither it nor its proxy answers.
 
-Every call can be repeated safely: posts have a key, and to delete what an attempt before has deleted is no error.
+Every call can be repeated safely: posts have a key, and deleting what an earlier attempt deleted is not an error.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import httpx
 
@@ -20,7 +22,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Retries:
-    """How often, and how long to wait at most before each."""
+    """How many retries, and the longest wait before each."""
 
     times: int = 4
     longest: float = 30.0
@@ -31,44 +33,65 @@ class Retries:
             return None
         told = answer.headers.get("retry-after", "") if answer is not None else ""
         seconds = float(told) if told.isdecimal() else 0.1 * 2**attempt
-        return min(self.longest, seconds) * random.uniform(1.0, 1.25)  # not all clients in the same moment
+        return min(self.longest, seconds) * random.uniform(1.0, 1.25)  # so that clients do not retry all at once
 
 
 def perhaps_done(answer: httpx.Response | None) -> bool:
-    """Whether the service may have done what was asked, though its answer did not come."""
+    """Whether the service may have done what was asked although no answer came back."""
     return answer is None or answer.status_code in (502, 504)
 
 
-def read(call: Call[A], answer: httpx.Response, perhaps: bool) -> A:
-    """What a good answer says; the service's own words as an error otherwise.
+class Attempts(Generic[A]):
+    """The attempts at one call. The client waits, sends the request and keeps the answer here, until none is left."""
 
-    `perhaps` says that an attempt before may have done it already: then nothing is left to delete.
-    """
-    if answer.status_code == 404 and perhaps and call.gone:
-        return call.gone()
-    try:
-        if answer.is_success:
-            return call.read(answer.json() if answer.content else None)
-        error = answer.json()["error"]
-        message, code, request = error["message"], error["code"], error["request_id"]
-    except (ValueError, KeyError, TypeError):
-        message, code, request = f"{answer.request.url} answered {answer.status_code}; is it felrec?", "unknown", ""
-    raise ServiceError(message, answer.status_code, code, request)
+    def __init__(self, call: Call[A], retries: Retries, url: str) -> None:
+        self.call, self.retries, self.url = call, retries, url
+        self.answer: httpx.Response | None = None
+        self._error: httpx.TransportError | None = None
+        self._perhaps_done = False  # by an attempt before the last one
 
+    def __iter__(self) -> Iterator[float]:
+        """Seconds to wait before each attempt."""
+        yield 0.0
+        attempt = 0
+        while (wait := self.retries.wait(attempt, self.answer)) is not None:
+            attempt, self._perhaps_done = attempt + 1, self._perhaps_done or perhaps_done(self.answer)
+            yield wait
 
-def too_long(error: httpx.InvalidURL) -> DataError:
-    """What to say when a request cannot even be written down."""
-    return DataError(f"the address of this request cannot be sent ({error}); give fewer or shorter candidates")
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Keep the error of an attempt without an answer; raise one that no retry can fix."""
+        self.answer = None
+        try:
+            yield
+        except httpx.InvalidURL as error:
+            raise DataError(
+                f"the address of this request cannot be sent ({error}); give fewer or shorter candidates"
+            ) from None
+        except httpx.TransportError as error:
+            self._error = error
 
-
-def unreachable(error: httpx.TransportError, url: str) -> ServiceError:
-    """What to say when there was no answer at all."""
-    reason = str(error) or type(error).__name__
-    return ServiceError(f"{url} does not answer ({reason}); is felrec serve running there?", 0, "unreachable", "")
+    def result(self) -> A:
+        """What a good answer says; an error in the service's own words otherwise."""
+        answer = self.answer
+        if answer is None:
+            reason = str(self._error) or type(self._error).__name__
+            message = f"{self.url} does not answer ({reason}); is felrec serve running there?"
+            raise ServiceError(message, 0, "unreachable", "")
+        if answer.status_code == 404 and self._perhaps_done and self.call.gone:
+            return self.call.gone()
+        try:
+            if answer.is_success:
+                return self.call.read(answer.json() if answer.content else None)
+            error = answer.json()["error"]
+            message, code, request = error["message"], error["code"], error["request_id"]
+        except (ValueError, KeyError, TypeError):
+            message, code, request = f"{answer.request.url} answered {answer.status_code}; is it felrec?", "unknown", ""
+        raise ServiceError(message, answer.status_code, code, request)
 
 
 def options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
-    """What both kinds of client tell httpx."""
+    """The arguments of both kinds of httpx client."""
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{url!r} is no address of a service; give one such as http://127.0.0.1:8000")
     key = (key or "").strip()
