@@ -1,7 +1,7 @@
 """Counts of each item's events that fade at several rates at once.
 
 **Now.** Counts are read as of the last *moment*: events before it have faded since, events after it count in full. A
-moment comes with the first block that ends 256 or more events after the last one (in a young log, a sixteenth of it).
+moment comes with the first block that ends 64 or more events after the last one (in a young log, a sixteenth of it).
 So between two moments only the features of touched items change, which is what a service can afford after every event.
 """
 
@@ -15,7 +15,7 @@ from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import TableState
 
 TREND_HALF_LIVES = np.array([30, 100, 300, 1_000, 3_000, 10_000, 100_000], dtype=np.float32)  # in events of the log
-_PACE = 256  # events between two moments: a block of `felrec evaluate`
+_PACE = 64  # events between two moments: fewer gain nothing that was measured, and cost a service more
 _TOTAL = TREND_HALF_LIVES / np.log(np.float32(2))  # the decayed count of all items, once the log is long enough
 
 Floats = NDArray[np.float32]
