@@ -16,14 +16,14 @@ from felrec.data.synthetic import synthetic_log
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES
 from felrec.evaluation.protocols import replay
 from felrec.item_score_cache import ItemScoreCache
-from felrec.model.felrec_s import FELRecS
+from felrec.model.felrec_s import FELRecS, felrec_s
 from felrec.model.felrec_s_settings import DEFAULT_SIGNALS, FELRecSSettings
 from felrec.model.item_scores import ItemScores
 from felrec.model.signals.follows import Follows
 from felrec.model.signals.pairs import Candidates, PairFeatures
 from felrec.model.signals.seeds import SeededCache, seeds
 from felrec.model.signals.signal_set import SIGNALS, SignalName
-from felrec.recommender import ErasureContext, Forgetting, Queries
+from felrec.recommender import ErasureContext, Forgetting, Queries, Representing
 
 SMALL = FELRecSSettings(width=16, heads=2, feed_forward=32, history_length=8, own_items=16, near_items=16, next_items=8)
 EVENTS = synthetic_log(1_500, n_users=60, n_items=50, seed=3).log.events
@@ -31,7 +31,7 @@ ITEMS = np.unique(EVENTS.items)
 
 
 def model(**settings: Any) -> FELRecS:
-    return FELRecS(SMALL.model_copy(update=settings))
+    return felrec_s(SMALL.model_copy(update=settings))
 
 
 def without(*names: SignalName) -> list[SignalName]:
@@ -148,12 +148,13 @@ def test_the_parts_of_a_score_add_up() -> None:
     "names", [("repetition",), ("together",), ("follows",), ("vectors",), ("profile",), ("trend", "profile")], ids=str
 )
 def test_a_signal_is_left_out_by_leaving_out_its_entry(names: tuple[SignalName, ...]) -> None:
-    made, whole = trained(EVENTS, steps=10, signals=without(*names)), trained(EVENTS, steps=10)
+    made, whole = trained(EVENTS, steps=10, members=2, signals=without(*names)), trained(EVENTS, steps=10, members=2)
     asked = Queries.before_each(EVENTS[-20:])
     scores = made.score(asked, ITEMS)
     assert torch.isfinite(scores).all()
     assert not torch.equal(scores, whole.score(asked, ITEMS))
     assert made.parameter_count() < whole.parameter_count()
+    assert isinstance(made, Representing) == ("vectors" not in names)
     assert made.state().keys() < whole.state().keys()
     told = (*made.signals.item_names, *made.signals.pair_names)
     assert not any(feature.startswith(tuple(f"{name}." for name in names)) for feature in told)
@@ -326,6 +327,7 @@ def test_forgetting_a_user_leaves_what_the_others_did() -> None:
 
 def test_training_does_not_make_all_items_alike() -> None:
     made = trained(EVENTS, steps=150)
+    assert isinstance(made, Representing)
     vectors = made.item_vectors(ITEMS)
     assert (vectors @ vectors.T).mean() < 0.7
 

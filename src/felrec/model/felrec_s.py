@@ -18,7 +18,6 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
-from felrec.errors import ConfigError
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.item_scores import ItemScores
 from felrec.model.mlp_ensemble import MLPEnsemble
@@ -110,7 +109,7 @@ class FELRecS(LearnedWeights):
     def _item_network(self, features: Tensor) -> Tensor:
         """Scores (M, members) of items by their features (M, F)."""
         if self.item_network is None:
-            return features.new_zeros(len(features), 1)
+            return features.new_zeros(len(features), self.settings.members)
         features = features.to(self.device)
         learned: Tensor = self.item_network(features, of_all=self._log_features())
         return learned + (features[:, : len(self.item_slopes)] @ self.item_slopes)[:, None]
@@ -164,24 +163,11 @@ class FELRecS(LearnedWeights):
         self.observe(block)
         return self.score(Queries(block.users, block.times, Pending.none(len(block))), candidates)
 
-    def user_vectors(self, rows: Rows) -> Tensor:
-        """Cached vectors (B, D) of users, unit length."""
-        return self._vectors().user_vectors(rows)
-
-    def item_vectors(self, rows: Rows) -> Tensor:
-        """Cached vectors (B, D) of items, unit length."""
-        return self._vectors().item_vectors(rows)
-
-    def _vectors(self) -> Vectors:
-        if self.signals.vectors is None:
-            raise ConfigError("this felrec-s has no vectors: it was trained without the signal 'vectors'")
-        return self.signals.vectors
-
     # Training
 
     def twin(self) -> FELRecS:
         """A model with the same weights, shared, and a state of its own."""
-        other = FELRecS(self.settings, device=self.device)
+        other = type(self)(self.settings, device=self.device)
         other._modules, other._parameters = self._modules, self._parameters
         other.signals = other._new_signals()
         return other
@@ -263,6 +249,28 @@ class FELRecS(LearnedWeights):
         self.version += 1
 
 
+class FELRecSWithVectors(FELRecS):
+    """FELRec-S with the signal `vectors`: it also finds similar items, audiences and neighbours."""
+
+    def user_vectors(self, rows: Rows) -> Tensor:
+        """Cached vectors (B, D) of users, unit length."""
+        return F.normalize(self._vectors.users.read(rows), dim=1)
+
+    def item_vectors(self, rows: Rows) -> Tensor:
+        """Cached vectors (B, D) of items, unit length."""
+        return F.normalize(self._vectors.items.read(rows), dim=1)
+
+    @property
+    def _vectors(self) -> Vectors:
+        assert self.signals.vectors is not None, "build it by `felrec_s`"
+        return self.signals.vectors
+
+
+def felrec_s(settings: FELRecSSettings, seed: int = 0, device: torch.device | str = "cpu") -> FELRecS:
+    """FELRec-S with the signals of its settings."""
+    return (FELRecSWithVectors if "vectors" in settings.signals else FELRecS)(settings, seed, device)
+
+
 def _add(scores: Tensor, found: PairFeatures, gains: Tensor) -> None:
     """Add the gain of each pair to its score."""
     at = torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)
@@ -281,6 +289,6 @@ FELREC_S = ModelKind(
     "felrec-s",
     "FELRec for logs of any size: seeded cache, trends, repetition, what goes together",
     FELRecSSettings,
-    lambda settings, seed, device, sizes: FELRecS(settings, seed, device),
+    lambda settings, seed, device, sizes: felrec_s(settings, seed, device),
     {"epochs": 2, "batch_size": 256, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.01, "trained_share": 0.5},
 )

@@ -68,14 +68,6 @@ class Vectors:
         targets = torch.from_numpy(np.searchsorted(users, events.users[chosen])).to(self._device)
         return F.cross_entropy(scores, targets)
 
-    def user_vectors(self, rows: Rows) -> Tensor:
-        """Cached vectors (B, D) of users, unit length."""
-        return F.normalize(self.users.read(rows), dim=1)
-
-    def item_vectors(self, rows: Rows) -> Tensor:
-        """Cached vectors (B, D) of items, unit length."""
-        return F.normalize(self.items.read(rows), dim=1)
-
     def change(self, block: Block) -> RowChange:
         """The vectors of all users and items that a block touches, both from the caches as they are."""
         with torch.no_grad():
