@@ -259,13 +259,13 @@ class FELRec(LearnedWeights):
 
 FELREC_Q = ModelKind(
     "felrec-q",
-    "FELRec trained by contrast with a queue",
+    "FELRec as published, contrastive loss against a queue",
     FELRecSettings,
     lambda settings, seed, device, sizes: FELRec(settings, "q", seed, device),
 )
 FELREC_P = ModelKind(
     "felrec-p",
-    "FELRec trained by predicting the counterpart",
+    "FELRec as published, predicts the counterpart's projection",
     FELRecSettings,
     lambda settings, seed, device, sizes: FELRec(settings, "p", seed, device),
 )
