@@ -49,7 +49,7 @@ def replay(
             progress(len(observed))
 
 
-            def walk(
+def walk(
     recommender: Recommender,
     events: Events,
     start: int,
@@ -107,7 +107,7 @@ def _rank_block(
         return {"first": first, "rank": nothing, "ranked": nothing, "sampled": nothing}
     at = torch.from_numpy(np.where(first, 0, targets)).to(scores.device)
     if bool(scores.gather(1, at[:, None]).isnan().any()):
-        raise TrainingError("the model's scores are not numbers: its weights are damaged; train again with a smaller lr")
+        raise TrainingError("the model's scores are not numbers: damaged weights; train again with a smaller lr")
     if hidden is not None:
         scores = _leave_out(scores, hidden, column, targets)
     rank, ranked = ranks(scores, at)

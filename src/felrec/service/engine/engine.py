@@ -82,8 +82,8 @@ class Engine(ReadOnlyEngine):
         """Ingest events; the future resolves once all are on disk and visible, or fails with StoreFull or KeyConflict.
 
         Raises InvalidRequest (too many events), Overloaded (`retry_after`), KeyConflict, Stopped. `rejected` are rows
-        that the caller rejected; they are only listed in the receipt. Repeating a key and body returns the first receipt.
-        `notes` become durable together with the events.
+        that the caller rejected; they are only listed in the receipt. The same key and body again
+        return the first receipt. `notes` become durable together with the events.
         """
         submission = Submission(events.in_time_order(time.time()), tuple(rejected), key, notes or {})
         if not len(submission):
