@@ -25,7 +25,7 @@ class Settings(BaseModel):
 class TrainingSettings(Settings):
     """How a model is trained; the defaults are the paper's."""
 
-    epochs: int = Field(100, ge=1, description="passes over the train part")
+    epochs: int = Field(100, ge=1, description="passes over the training part")
     batch_size: int = Field(1024, ge=2, description="events per step")
     optimizer: Literal["sgd", "adamw"] = Field("sgd", description="sgd is the paper's")
     lr: float = Field(0.01, gt=0, description="highest learning rate")

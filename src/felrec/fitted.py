@@ -126,7 +126,7 @@ class FittedModel:
     def _vector(self, item: Id, row: Rows) -> Tensor:
         vector = self._representing().item_vectors(row)[0]
         if not vector.any():
-            raise DataError(f"{self.name} cannot represent item {item!r}, which is not in its train part")
+            raise DataError(f"{self.name} cannot represent item {item!r}, which is not in its training part")
         return vector
 
     def _known(self, rows: Rows) -> Rows:

@@ -172,7 +172,7 @@ class Learner(Protocol):
         ...
 
     def begin_epoch(self) -> None:
-        """Prepare for another pass over the train part."""
+        """Prepare for another pass over the training part."""
         ...
 
     def loss(self, batch: Any) -> Tensor:

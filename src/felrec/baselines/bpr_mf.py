@@ -1,4 +1,4 @@
-"""BPR-MF (Rendle et al. 2009): a vector for each user and each item of the train part."""
+"""BPR-MF (Rendle et al. 2009): a vector for each user and each item of the training part."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class GRU4Rec(LearnedItems):
         return vectors @ self._item_vectors(rows).T + self.output.bias[rows]
 
     def observe(self, block: Events) -> None:
-        """Advance the sessions in time order. Items that are not in the train part are ignored."""
+        """Advance the sessions in time order. Items that are not in the training part are ignored."""
         known = block.items < self.items
         users, lists = Pending.of_owners(block.users[known], block.items[known])
         with inference(self):

@@ -19,7 +19,7 @@ FEWEST = 10  # events of a log that can be split: one tenth must be at least one
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of users and items in the train part and in total, which size an embedding layer."""
+    """Numbers of users and items in the training part and in total, which size an embedding layer."""
 
     train_users: int
     train_items: int
@@ -68,7 +68,7 @@ class Split:
     def partition(self, start: int, stop: int) -> NDArray[np.uint8]:
         """The partition of each event from `start` to `stop`, as an index into `PARTITIONS`.
 
-        As in the paper: `new_items` if the item is not in the train part, else `new_users` if the user is not, else
+        As in the paper: `new_items` if the item is not in the training part, else `new_users` if the user is not, else
         `observed`. Rows are numbered by first appearance, so those of train are a prefix.
         """
         window = self.log[start:stop]

@@ -53,7 +53,7 @@ class SqliteStore:
         if mode != "create" and not path.is_file():
             raise StoreError(f"{path}: no such store; check the path, or create one with felrec serve or felrec import")
         if not path.absolute().parent.is_dir():
-            raise StoreError(f"{path}: the directory {path.parent} does not exist; create it, or choose another path")
+            raise StoreError(f"{path}: there is no directory {path.parent}; create it, or choose another path")
         self._lease = None if mode == "read" else _take_lease(path)
         self._open = True
         try:
@@ -168,9 +168,9 @@ class SqliteStore:
     def backup(self, path: Path) -> None:
         """Write a consistent copy. It is written and checked under another name, so that `path` is never incomplete."""
         if path.exists():
-            raise StoreError(f"{path} already exists; choose another name for the backup")
+            raise StoreError(f"{path} exists; give the backup another name")
         if not path.absolute().parent.is_dir():
-            raise StoreError(f"{path}: the directory {path.parent} does not exist; create it, or choose another path")
+            raise StoreError(f"{path}: there is no directory {path.parent}; create it, or choose another path")
         unfinished = path.with_name(f".{path.name}.copy")
         _remove(unfinished)  # left by a killed process
         try:
@@ -350,7 +350,7 @@ class SqliteStore:
             yield
         except apsw.FullError:
             raise StoreFull(
-                f"{name}: the disk or the store's size limit is full; free some space, then write again"
+                f"{name}: no space left; free some space, then write again"
             ) from None
         except apsw.NotADBError:
             raise StoreDamaged(_FOREIGN.format(name=name)) from None

@@ -143,7 +143,7 @@ class Trainer:
             self.model.load_state(before)
 
     def _validate_within_epoch(self) -> None:
-        """For monitoring only: the state lacks the rest of the train part, so this never makes a best checkpoint."""
+        """For monitoring only: the state lacks the rest of the training part, so this never makes a best checkpoint."""
         metrics, _, _ = self._validate()
         at = (self.epoch + 1, self.step)
         entry = {"epoch": at[0], "step": at[1], **metrics}

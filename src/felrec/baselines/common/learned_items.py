@@ -1,4 +1,4 @@
-"""Base of models that learn a vector for each item of the train part and cannot represent other items."""
+"""Base of models that learn a vector for each item of the training part and cannot represent other items."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LearnedItems(LearnedWeights, StateOfTables):
     # Scoring
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """Scores (B, C); -inf for an item that is not in the train part."""
+        """Scores (B, C); -inf for an item that is not in the training part."""
         known = candidates < self.items
         with inference(self):
             scores = self._scores(self._vectors(queries), self._rows(np.where(known, candidates, 0)))

@@ -59,7 +59,7 @@ class NextItem(LearnedItems):
         return vectors
 
     def observe(self, block: Events) -> None:
-        """Append to the histories. Items that are not in the train part are ignored."""
+        """Append to the histories. Items that are not in the training part are ignored."""
         known = block.items < self.items
         self.histories.append(block.users[known], block.items[known])
 
