@@ -53,7 +53,7 @@ class ItemKNN(Weightless):
 
     The similarity of two items is that count, divided by the square root of the product of their event counts plus
     `shrinkage`. A candidate's score is its similarity to the user's last items, of which the k-th newest has the weight
-    1/k, plus a share of its decayed popularity, which decides for users without known items. A repeated item is counted
+    1/k, plus a share of its decayed popularity, which decides where no pairs were counted. A repeated item is counted
     as a pair with itself, so that the model learns how often users repeat items.
 
     >>> knn = ItemKNN()

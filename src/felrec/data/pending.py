@@ -88,7 +88,7 @@ class Pending:
         return owners[order[starts]].astype(np.int32), cls(np.asarray(others, dtype=np.int32)[order], starts, stops)
 
     def compacted(self) -> Pending:
-        """The same lists without overlaps."""
+        """The same lists without overlaps: the value after a list is not the event that the list was made for."""
         stops = np.cumsum(self.stops - self.starts)
         at, _ = spread(self.starts, self.stops)
         return Pending(self.values[at], stops - self.stops + self.starts, stops)

@@ -349,9 +349,7 @@ class SqliteStore:
         try:
             yield
         except apsw.FullError:
-            raise StoreFull(
-                f"{name}: no space left; free some space, then write again"
-            ) from None
+            raise StoreFull(f"{name}: no space left; free some space, then write again") from None
         except apsw.NotADBError:
             raise StoreDamaged(_FOREIGN.format(name=name)) from None
         except (apsw.BusyError, apsw.LockedError):

@@ -228,7 +228,7 @@ def test_a_full_disk_stops_writes_and_not_reads(tmp_path: Path) -> None:
     with pytest.raises(StoreFull):
         submit(engine, made_up(256, users=900, items=900, seed=6), IdempotencyKey("k", b"b")).result()
     assert not engine.health().durable
-    assert "no room" in str(engine.health().problem)
+    assert "no space left" in str(engine.health().problem)
     assert (answers(engine), state_of(engine)) == (shown, live)
     store.limit(None)
     assert submit(engine, made_up(256, users=900, items=900, seed=6), IdempotencyKey("k", b"b")).result().events == 356
