@@ -1,4 +1,4 @@
-"""What every script measures and prints: figures with their goals, as text or JSON."""
+"""Figures with their goals, which every script measures and prints as text or JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Figure:
     name: str
     ours: float
     unit: str
-    cost: float  # what baseline.json keeps, lower is better: calibration loops, or gigabytes
+    cost: float  # stored in baseline.json, lower is better: calibration loops, or gigabytes
     reference: float | None = None
     ratio: float | None = None
     at_least: float | None = None  # the goal, for the ratio
@@ -31,7 +31,7 @@ class Figure:
 
     @classmethod
     def of_race(cls, name: str, timings: Timings, unit: str = "events/s", **rest: Any) -> Figure:
-        """From laps that were timed in turns."""
+        """Build from laps that were timed in turns."""
         return cls(name, timings.ours_rate, unit, timings.cost, timings.reference_rate, timings.ratio, **rest)
 
     @property
@@ -43,7 +43,7 @@ class Figure:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the goal is reached; None if there is none or nothing to compare with."""
+        """Whether the goal is reached; None if there is no goal or nothing to compare with."""
         if self.at_least is not None:
             return None if self.ratio is None else self.ratio >= self.at_least
         return None if self.at_most is None else self.ours <= self.at_most
@@ -68,9 +68,9 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     """The options that all scripts share. Without a checkout only felrec's side is measured."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("checkout", type=Path, nargs="?", help="a clone of github.com/kweimann/FELRec")
-    parser.add_argument("--laps", type=int, default=5, help="how often both sides are timed, in turns")
+    parser.add_argument("--laps", type=int, default=5, help="number of laps per side, timed in turns")
     parser.add_argument("--threads", type=int, help="of torch, for both sides (default: torch's own choice)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="other sizes than the paper's")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override the paper's sizes")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

@@ -1,10 +1,10 @@
-"""Kill a writing engine again and again: `python benchmarks/kill.py --rounds 100`.
+"""Repeatedly kill an engine while it writes: `python benchmarks/kill.py --rounds 100`.
 
-A child process takes submissions in from three threads and tells through a pipe what it sends and what is acknowledged.
-The parent kills it with SIGKILL at a random moment and looks at the file. The next child first sends again, with the
-same idempotency keys, what was not acknowledged. After every round:
+A child process submits events from three threads and reports through a pipe what it sends and what is acknowledged.
+The parent kills it with SIGKILL at a random moment and checks the file. The next child first repeats the submissions
+that were not acknowledged, with the same idempotency keys. After every round:
 
-* no acknowledged event is missing, none is there twice, no submission is there in part;
+* no acknowledged event is missing, no event is stored twice, no submission is stored in part;
 * the store verifies;
 * an engine that opens the file has, byte for byte, the state of an offline replay of the journal.
 """
@@ -39,23 +39,23 @@ from felrec.store.sqlite import SqliteStore
 
 TINY = {"epochs": 1, "width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "history_length": 16, "queue_size": 64}
 SIZES = (1, 1, 1, 1, 5, 20, 40, 100, 100, 700)  # events of a submission: single ones, posts, one cut into blocks
-NEW_STORE = 5  # rounds after which another store is begun, so that replays stay short
-START = 1_500_000_000  # the time of event 0; each event has its own second, by which it is found again
+NEW_STORE = 5  # rounds after which a new store is used, so that replays stay short
+START = 1_500_000_000  # the time of event 0; each event has its own second, which identifies it
 
 
 @dataclass
 class Sent:
-    """Submissions by key: number of their first event, and how many; and which were acknowledged."""
+    """Submissions by key: number of the first event and event count; and which were acknowledged."""
 
     submissions: dict[str, tuple[int, int]] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
 
     def unanswered(self) -> dict[str, tuple[int, int]]:
-        """What has to be sent again."""
+        """Submissions that must be sent again."""
         return {key: what for key, what in self.submissions.items() if key not in self.acknowledged}
 
     def hear(self, line: str) -> None:
-        """A line of the child."""
+        """Parse a line from the child."""
         word, key, *numbers = line.split()
         if word == "sent":
             self.submissions[key] = (int(numbers[0]), int(numbers[1]))
@@ -77,7 +77,7 @@ def child(store: Path, model: FittedModel, again: dict[str, tuple[int, int]], fi
     lock, free = threading.Lock(), [first]  # the number of the next event
 
     def say(line: str) -> None:
-        os.write(pipe, (line + "\n").encode())  # at once, and whole: short writes to a pipe are atomic
+        os.write(pipe, (line + "\n").encode())  # unbuffered: short writes to a pipe are atomic
 
     def send(key: str, begin: int, count: int) -> None:
         say(f"sent {key} {begin} {count}")
@@ -97,13 +97,13 @@ def child(store: Path, model: FittedModel, again: dict[str, tuple[int, int]], fi
         send(key, *what)
     for thread in range(3):
         threading.Thread(target=work, args=(thread,), daemon=True).start()
-    time.sleep(60)  # the parent kills it long before
+    time.sleep(60)  # the parent kills the child long before
 
 
 def one_round(store: Path, run: Path, sent: Sent, number: int, rng: random.Random) -> None:
-    """Start a child, kill it, keep what it said."""
+    """Start a child, kill it, and record its reports."""
     first = max((begin + count for begin, count in sent.submissions.values()), default=0)
-    model = load(run)  # before the fork: a child must not use what has threads of its own
+    model = load(run)  # before the fork: a child must not use objects with threads
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
@@ -115,7 +115,7 @@ def one_round(store: Path, run: Path, sent: Sent, number: int, rng: random.Rando
     os.close(writing)
     killer = threading.Timer(rng.uniform(0.0, 0.8), os.kill, (process, signal.SIGKILL))
     if rng.random() < 0.25:
-        killer.start()  # while it opens the store; else once it writes
+        killer.start()  # while the child opens the store; otherwise once it writes
     with os.fdopen(reading) as lines:
         for line in lines:
             sent.hear(line)
@@ -127,16 +127,16 @@ def one_round(store: Path, run: Path, sent: Sent, number: int, rng: random.Rando
 
 
 def check(store: Path, run: Path, sent: Sent) -> int:
-    """Look at the file; returns the number of events there."""
+    """Check the file; returns its number of events."""
     with SqliteStore(store) as opened:
         assert (findings := opened.verify()) == [], findings
-        if opened.is_empty:  # killed before it began
+        if opened.is_empty:  # killed before the store was filled
             assert not sent.acknowledged
             return 0
         contents = opened.load()
     numbers = (contents.events.times - START).astype(np.int64)
     there = set(numbers.tolist())
-    assert len(there) == len(numbers), "an event was taken in twice"
+    assert len(there) == len(numbers), "an event was stored twice"
     for key, (begin, count) in sent.submissions.items():
         found = sum(number in there for number in range(begin, begin + count))
         assert found in (0, count), f"{key} is there in part: {found} of {count}"
@@ -153,13 +153,13 @@ def check(store: Path, run: Path, sent: Sent) -> int:
 
 
 def digest(recommender: Recommender) -> str:
-    """Of every byte of a state."""
+    """The hash of a whole state."""
     state = sorted(recommender.state().items())
     return hashlib.sha256(b"".join(name.encode() + tensor.numpy().tobytes() for name, tensor in state)).hexdigest()
 
 
 def rounds(folder: Path, count: int, seed: int) -> Iterator[tuple[Sent, int]]:
-    """Kill and look, round by round."""
+    """Kill and check, round by round."""
     log = synthetic_log(2_000, n_users=80, n_items=60, seed=1).log
     train(split_log(log), "felrec-q", folder / "run", TINY)
     rng = random.Random(seed)

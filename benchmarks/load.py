@@ -2,7 +2,7 @@
 
     python benchmarks/load.py CHECKOUT [--rows 25000000] [--work DIR]
 
-Both read the same CSV, laid out as MovieLens 25M; ours is also timed on Parquet. Each runs in a process of its own.
+Both read the same CSV, laid out as MovieLens 25M; ours is also timed on Parquet. Each runs in a separate process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs to measure with: histories filled in large blocks, and a synthetic log of any size. Imports no torch."""
+"""Logs for benchmarks: histories filled in large blocks, and a synthetic log of any size. Does not import torch."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ ROWS, USERS, ITEMS = 25_000_000, 160_000, 60_000
 
 
 def fill(histories: Histories, owners: Rows, others: Rows) -> None:
-    """Append all events at once."""
+    """Append all events in one call."""
     histories.append(owners, others)
 
 
 def add_size_options(parser: argparse.ArgumentParser) -> None:
-    """How large the synthetic log is and where it is kept."""
+    """The options for the size and the folder of the synthetic log."""
     parser.add_argument("--rows", type=int, default=ROWS, help="of the synthetic log; users and items in proportion")
     parser.add_argument(
-        "--work", type=Path, default=Path(tempfile.gettempdir()) / "felrec-bench", help="where the log is kept"
+        "--work", type=Path, default=Path(tempfile.gettempdir()) / "felrec-bench", help="folder of the log"
     )
 
 
 def synthetic_folder(work: Path, rows: int) -> Path:
-    """A folder `ml-25m` with ratings.csv, laid out as MovieLens 25M, and ratings.parquet; made at the first call.
+    """A folder `ml-25m` with ratings.csv, laid out as MovieLens 25M, and ratings.parquet; created at the first call.
 
-    Rows are sorted by user, as in MovieLens, so that sorting by time is work.
+    Rows are sorted by user, as in MovieLens, so that sorting by time takes work.
     """
     folder = work / f"synthetic-{rows}" / "ml-25m"
     if (folder / "ratings.parquet").exists():  # written last

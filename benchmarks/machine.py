@@ -1,4 +1,4 @@
-"""What this machine can do, and how much arithmetic an encoded sequence is: the two ends of every share of peak.
+"""Peak performance of this machine, and the arithmetic of an encoded sequence, for shares of peak.
 
     python benchmarks/machine.py
 
@@ -26,8 +26,8 @@ BACKWARD = 2  # a backward pass is about two forward passes
 
 
 def best_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """The least time of a few: what the machine can do when nobody disturbs it."""
-    work()  # the first run pays for pages and threads
+    """The minimum of a few runs: the time on an otherwise idle machine."""
+    work()  # warm-up: allocates pages and starts threads
     times = []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -38,7 +38,7 @@ def best_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
 @cache
 def peak_flops() -> float:
-    """FLOP/s of a large matrix product with the threads that torch has."""
+    """FLOP/s of a large matrix product with torch's threads."""
     a, b = torch.ones(MATRIX, MATRIX), torch.ones(MATRIX, MATRIX)
     product = torch.empty(MATRIX, MATRIX)
     return 2 * MATRIX**3 / best_seconds(lambda: torch.mm(a, b, out=product))
@@ -52,7 +52,7 @@ def peak_bandwidth() -> float:
 
 
 def calibration_seconds() -> float:
-    """Seconds of a short, fixed mix of what felrec does: matrix products, passes over memory, sorting."""
+    """Seconds of a short, fixed mix of felrec's operations: matrix products, passes over memory, sorting."""
     return float(np.median([_calibration_loop() for _ in range(3)]))
 
 

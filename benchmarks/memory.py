@@ -2,8 +2,8 @@
 
     python benchmarks/memory.py [--rows 25000000] [--work DIR]
 
-A process of its own reads the log, fills the histories, takes the last steps of an epoch, validates on a few events
-and writes the checkpoint. The peak is counted from after reading on; reading and preparing are notes.
+A separate process reads the log, fills the histories, takes the last steps of an epoch, validates on a few events and
+writes the checkpoint. The peak is measured after reading; the peaks of reading and preparing are notes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/online.py CHECKOUT --data ml-1m.parquet
 
-Ours encodes a fresh query for each event and updates each touched user and item once a block; theirs encodes both
-sides of each event once. `--exclude-seen` also leaves out what users had, which theirs never does.
+Ours encodes a new query for each event and updates each touched user and item once per block; theirs encodes both
+sides of each event once. `--exclude-seen` also excludes items that users already have, which theirs never does.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ GOAL = 3.0
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as felrec train takes it")
-    parser.add_argument("--events", type=int, default=2048, help="of a lap, from the start of the test part")
-    parser.add_argument("--exclude-seen", action="store_true", help="leave out what users had")
+    parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as for felrec train")
+    parser.add_argument("--events", type=int, default=2048, help="events per lap, from the start of the test part")
+    parser.add_argument("--exclude-seen", action="store_true", help="exclude items that users already have")
     arguments = parse(parser)
     report([measure(arguments)], arguments.json)
 

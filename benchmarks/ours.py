@@ -1,4 +1,4 @@
-"""felrec's side: a model in the middle of a log, and how long the sequences are that it encodes there."""
+"""felrec's side: a model in the middle of a log, and the lengths of the sequences that it encodes there."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from felrec.training.trainer import Trainer
 
 
 def settings_of(pairs: list[str]) -> tuple[FELRecSettings, TrainingSettings]:
-    """The paper's settings, with `--set` on top."""
+    """The paper's settings, overridden by `--set`."""
     return divide(read_pairs(pairs), FELRecSettings, "felrec-q")
 
 
 def model_before(events: Events, start: int, settings: FELRecSettings) -> FELRec:
-    """A model that has the histories of events[:start] and a random vector for everyone in `events`."""
+    """A model with the histories of events[:start] and a random vector for every user and item of `events`."""
     model = FELRec(settings)
     fill(model.users.histories, events.users[:start], events.items[:start])
     fill(model.items.histories, events.items[:start], events.users[:start])
@@ -36,7 +36,7 @@ def model_before(events: Events, start: int, settings: FELRecSettings) -> FELRec
 
 
 def trainer_of(model: FELRec, events: Events, training: TrainingSettings) -> Trainer:
-    """A trainer to take single steps with; it writes nothing."""
+    """A trainer for single steps; it writes nothing."""
     model.train()
     trainer = Trainer(model, events, training, RunDirectory(Path()), dict)
     trainer.steps = len(model.batches(events, training, 0))
@@ -47,12 +47,12 @@ def trainer_of(model: FELRec, events: Events, training: TrainingSettings) -> Tra
 
 
 def lengths_before(owners: Rows, start: int, stop: int, limit: int) -> NDArray[np.int64]:
-    """Positions that are encoded for each event from `start` to `stop`: its owner's history and an empty slot."""
+    """Positions encoded for each event from `start` to `stop`: its owner's history and an empty slot."""
     return np.minimum(limit, _earlier(owners)[start:stop] + 1)
 
 
 def lengths_observed(owners: Rows, start: int, stop: int, limit: int) -> NDArray[np.int64]:
-    """The same for replay, which encodes each owner once a block, with the block's events in the history."""
+    """The same for replay, which encodes each owner once per block, including the block's events."""
     earlier = _earlier(owners)[start:stop]
     block = np.arange(stop - start) // BLOCK["online"]
     last = last_occurrence(block * (int(owners.max()) + 1) + owners[start:stop])
@@ -60,6 +60,6 @@ def lengths_observed(owners: Rows, start: int, stop: int, limit: int) -> NDArray
 
 
 def _earlier(owners: Rows) -> NDArray[np.int64]:
-    """How many earlier events the owner of each event has."""
+    """Number of earlier events of each event's owner."""
     whole_log = Pending.within_block(owners, owners)
     return whole_log.stops - whole_log.starts

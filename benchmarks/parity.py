@@ -3,9 +3,9 @@
     git clone https://github.com/kweimann/FELRec CHECKOUT
     python benchmarks/parity.py CHECKOUT [--data LOG]
 
-Their code is imported from CHECKOUT and never copied. One set of random weights, queues and caches goes into
-both models at the paper's sizes, without dropout; then both meet the same events through their own data path.
-All in float64: in float32 gradients, and what follows from them, differ by more than the tolerance.
+Their code is imported from CHECKOUT and never copied. Both models get the same random weights, queues and caches at
+the paper's sizes, without dropout, and process the same events through their own data paths. Everything is computed
+in float64, because float32 gradients differ by more than the tolerance.
 Prints one row per comparison; exits with 1 if a difference has no reason listed here. See docs/parity.md.
 """
 
@@ -36,10 +36,10 @@ from felrec.model.paper.objectives import Contrast
 from felrec.training.schedule import learning_rate
 
 TOLERANCE = 1e-4
-BATCH = 64  # divides the queue, which theirs needs
+BATCH = 64  # divides the queue size, as theirs requires
 FROZEN, TRAINED, EVALUATED = 5, 3, 2  # batches compared before, during and after three steps of SGD
 EVENTS = BATCH * (FROZEN + TRAINED + EVALUATED)
-LENGTHS = (0, 1, 63, 64, 65)  # histories at both ends of the window get rows of their own
+LENGTHS = (0, 1, 63, 64, 65)  # history lengths at both ends of the window are reported separately
 
 Tensors = dict[str, Tensor]
 OUR_NAMES = {
@@ -75,14 +75,14 @@ UNMEASURED = (
 
 @dataclass
 class Table:
-    """The largest difference of each comparison, and the largest value, which says if the tolerance bites."""
+    """The largest difference of each comparison, and the largest value, to judge the tolerance."""
 
     difference: dict[str, float] = field(default_factory=dict)
     largest: dict[str, float] = field(default_factory=dict)
     reason: dict[str, str] = field(default_factory=dict)
 
     def compare(self, what: str, ours: Any, theirs: Any, reason: str = "") -> None:
-        """Take one more pair of values into the row `what`; other shapes and NaN differ without limit."""
+        """Add a pair of values to the row `what`; different shapes and NaN count as an infinite difference."""
         a, b = torch.as_tensor(ours).detach().double(), torch.as_tensor(theirs).detach().double()
         difference = float((a - b).abs().max()) if a.shape == b.shape and a.numel() else np.inf
         difference = np.inf if np.isnan(difference) else difference
@@ -91,7 +91,7 @@ class Table:
         self.reason[what] = reason
 
     def report(self) -> bool:
-        """Print all rows and the deviations without a number; true if nothing is unexplained."""
+        """Print all rows and the deviations without a number; True if all differences are explained."""
         print(f"{'comparison':<52} {'difference':>10} {'of at most':>10} {'tolerance':>9}  verdict")
         for what, difference in self.difference.items():
             print(f"{what:<52} {difference:10.1e} {self.largest[what]:10.1e} {TOLERANCE:9.0e}  {self._verdict(what)}")
@@ -108,7 +108,7 @@ class Table:
 
 @dataclass
 class Pair:
-    """Both models, and all that their encoders returned: users, then items, batch after batch."""
+    """Both models, and all outputs of their encoders: users, then items, batch by batch."""
 
     name: str
     ours: FELRec
@@ -124,7 +124,7 @@ class Pair:
 
 def main() -> int:
     torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)  # with more, which of two vectors their cache keeps for one row is up to chance
+    torch.set_num_threads(1)  # with more, it is random which of two vectors their cache keeps for a row
     parser = argparse.ArgumentParser(description="Compare felrec with the authors' implementation.")
     parser.add_argument("checkout", type=Path, help="a clone of github.com/kweimann/FELRec")
     parser.add_argument("--data", type=Path, metavar="LOG", help="Parquet or CSV with user, item, timestamp")
@@ -148,7 +148,7 @@ def main() -> int:
 
 
 def random_events() -> Events:
-    """Draw events of which a few users and items have most, so that histories of every length occur."""
+    """Draw events with skewed users and items, so that histories of every length occur."""
     rng = np.random.default_rng(0)
     share = np.arange(1.0, 61.0) ** -1.3
     users, items = (rng.choice(60, EVENTS, p=share / share.sum()) for _ in range(2))
@@ -170,13 +170,13 @@ def numbered(users: NDArray[Any], items: NDArray[Any]) -> Events:
 
 
 def history_lengths(owners: NDArray[np.int32]) -> NDArray[np.int64]:
-    """How many earlier events the owner of each event has."""
+    """Number of earlier events of each event's owner."""
     lengths: NDArray[np.int64] = pd.Series(owners).groupby(owners).cumcount().to_numpy()
     return lengths
 
 
 def batches(authors: Authors, events: Events, first: int, count: int) -> Iterator[tuple[int, Events, Any]]:
-    """Where each batch begins, the batch as ours and as theirs."""
+    """The start of each batch, and the batch in our form and in theirs."""
     start, stop = first * BATCH, (first + count) * BATCH
     loader = DataLoader(Subset(authors.sessions(events), range(start, stop)), batch_size=BATCH)
     for begin, (_, session) in zip(range(start, stop, BATCH), loader, strict=True):
@@ -213,7 +213,7 @@ def same_weights(authors: Authors, variant: Any, events: Events, empty_caches: b
     table.compare(f"{name}: number of parameters", ours.parameter_count(), their_count)
     codes = theirs.encoder.positional(torch.zeros(1, 64, 128))[0]
     table.compare("positional codes, oldest to newest", ours.encoder.positions, codes)
-    ours.encoder.positions.copy_(codes)  # if they differ the row above says so, and the others compare the rest
+    ours.encoder.positions.copy_(codes)  # a difference is reported by the row above; the other rows compare the rest
     step = authors.felrec.train_step_Q() if variant == "q" else authors.felrec.train_step_P()
     return Pair(name, ours.train(), theirs.train(), step)
 
@@ -236,7 +236,7 @@ def in_our_names(theirs: Tensors) -> Tensors:
 
 
 def compare_frozen(pair: Pair, authors: Authors, events: Events, table: Table) -> None:
-    """Batches with the weights held still: what each event is encoded to, the loss, its gradient, the caches."""
+    """Compare batches with frozen weights: encoded vectors, losses, gradients and caches."""
     lengths = []
     for begin, batch, session in batches(authors, events, 0, FROZEN):
         lengths += [history_lengths(side)[begin : begin + BATCH] for side in (events.users, events.items)]
@@ -316,7 +316,7 @@ def compare_scores(pair: Pair, authors: Authors, events: Events, table: Table) -
 
 
 def compare_metrics(authors: Authors, table: Table) -> None:
-    """On scores without ties, and on scores that are rounded so that most tie."""
+    """Compare metrics on scores without ties, and on rounded scores with many ties."""
     generator, theirs = torch.Generator().manual_seed(0), authors.reclib.metrics
     scores = torch.stack([torch.randperm(500, generator=generator) for _ in range(1000)]).float()
     targets, index = torch.randint(500, (1000,), generator=generator), np.arange(1000)
@@ -349,7 +349,7 @@ def compare_schedule(authors: Authors, table: Table) -> None:
 
 
 def compare_split(authors: Authors, table: Table) -> None:
-    """How many events of 100,000 are trained on."""
+    """Compare the number of training events of 100,000."""
     theirs, _, _ = authors.reclib.utils.data.split(pd.DataFrame(index=range(100_000)), 0.1, 0.1, divisible_by=1024)
     table.compare("events trained on, of 100,000", 80_000.0, float(len(theirs)), NO_DROPPED_EVENTS)
 

@@ -1,4 +1,4 @@
-"""The authors' implementation, imported from a checkout and never copied: the only file that knows its names."""
+"""The authors' implementation, imported from a checkout and never copied. Only this file uses its names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Authors:
 
     @classmethod
     def load(cls, checkout: Path) -> Authors:
-        """Import them, leaving no bytecode in the checkout."""
+        """Import the modules without writing bytecode into the checkout."""
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(checkout))
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # pandas 3 under their datasets
@@ -70,7 +70,7 @@ class Authors:
         return metrics.normalized_rank(scores, targets), metrics.HR(scores, targets, k=10)
 
     def load_log(self, folder: Path, length: int = 64) -> Any:
-        """Read, sort, split, number and index a log in their folder `ml-25m`, step by step as their main() does."""
+        """Read, sort, split, number and index a log in their folder `ml-25m`, in the same steps as their main()."""
         movielens, tools = import_module("reclib.dataset.movielens"), self.reclib.utils.data
         data = movielens.load_data(str(folder), download=False)
         data.sort_values(by=["timestamp", "event_id"], inplace=True)
@@ -93,29 +93,29 @@ class Reference:
         self.sessions = self.authors.sessions(events, ours.settings.history_length)
         self.batch_size = training.batch_size
         self.optimiser = torch.optim.SGD(self.model.parameters(), training.lr, training.momentum)
-        self.loading: list[float] = []  # seconds an event that waited for data, of each range trained on
+        self.loading: list[float] = []  # seconds per event spent waiting for data, for each range trained on
 
     @classmethod
     def of(cls, checkout: Path | None, *rest: Any) -> Reference | None:
-        """The reference, or nothing to compare with if there is no checkout."""
+        """The reference, or None without a checkout."""
         return cls(checkout, *rest) if checkout else None
 
     def train(self, start: int, stop: int) -> int:
-        """Steps of SGD as in their training loop; how many events."""
+        """SGD steps as in their training loop; returns the number of events."""
         step = self.authors.felrec.train_step_Q()
         _, data, _ = self.authors.reclib.optim.train_epoch(self.model, self.optimiser, step, self._batches(start, stop))
-        self.loading.append(data.value / self.batch_size)  # their meter holds the mean over batches
+        self.loading.append(data.value / self.batch_size)  # their meter has the mean over batches
         return stop - start
 
     def encode(self, start: int, stop: int) -> int:
-        """Forward passes in evaluation mode, which fill their caches; how many events."""
+        """Forward passes in evaluation mode, which fill their caches; returns the number of events."""
         self.authors.reclib.optim.eval_epoch(
             self.model, [], lambda model, data: model(*data), self._batches(start, stop)
         )
         return stop - start
 
     def test(self, start: int, stop: int) -> int:
-        """Their test pass: rank among all items so far, hit rate at 10 among 100 samples; how many events."""
+        """Their test pass: rank among all items so far, hit rate at 10 of 100 samples; returns the number of events."""
         metrics, tools = self.authors.reclib.metrics, self.authors.reclib.utils
         so_far = np.unique(self.events.items[:start]).astype(np.int64) + 1
         mask = self.authors.felrec.create_mask(so_far, size=self.model.num_items)

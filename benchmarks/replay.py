@@ -1,4 +1,4 @@
-"""Filling the cache from a log, without gradients: felrec's replay against the authors' forward pass, in turns.
+"""Fill the cache from a log without gradients: felrec's replay against the authors' forward pass, in turns.
 
 python benchmarks/replay.py CHECKOUT --data ml-1m.parquet
 """
@@ -24,9 +24,9 @@ GOAL = 8.0
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as felrec train takes it")
-    parser.add_argument("--start", type=int, default=200_000, help="the first event; those before fill the histories")
-    parser.add_argument("--events", type=int, default=2048, help="of a lap")
+    parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as for felrec train")
+    parser.add_argument("--start", type=int, default=200_000, help="the first event; earlier ones fill the histories")
+    parser.add_argument("--events", type=int, default=2048, help="events per lap")
     arguments = parse(parser)
     report([measure(arguments)], arguments.json)
 
@@ -55,7 +55,7 @@ def measure(arguments: argparse.Namespace) -> Figure:
 
 
 def work_per_event(events: Events, start: int, settings: FELRecSettings) -> tuple[float, float]:
-    """FLOP and encoded sequences an event: each user and item is encoded once a block."""
+    """FLOP and encoded sequences per event: each user and item is encoded once per block."""
     sides = [
         lengths_observed(owners, start, len(events), settings.history_length) for owners in (events.users, events.items)
     ]

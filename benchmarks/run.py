@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [CHECKOUT] [--data FOLDER] [--only NAME ...] [--update]
 
-What is kept of a figure is its cost: calibration loops (run in the same process) for 1,000 events or for a start, or
-gigabytes. A cost 20 % above the baseline is marked; the exit code is 1 then. Without a checkout only felrec is run.
+The baseline stores the cost of a figure: calibration loops (run in the same process) per 1,000 events or per start, or
+gigabytes. A cost 20 % above the baseline is marked, and the exit code is 1. Without a checkout only felrec is run.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def main() -> int:
     parser.add_argument("checkout", type=Path, nargs="?", help="a clone of github.com/kweimann/FELRec")
     parser.add_argument("--data", type=Path, help="folder with ml-1m.parquet and movietweetings.parquet")
     parser.add_argument("--only", nargs="+", choices=[*LOGS, *WITHOUT_LOG], default=[*LOGS, *WITHOUT_LOG])
-    parser.add_argument("--work", type=Path, help="where the synthetic log is kept")
-    parser.add_argument("--laps", type=int, help="how often both sides are timed")
+    parser.add_argument("--work", type=Path, help="folder of the synthetic log")
+    parser.add_argument("--laps", type=int, help="number of laps per side")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to a file")
     parser.add_argument("--update", action="store_true", help="make these figures the baseline")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes: only to see that everything runs")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, only to check that everything runs")
     arguments = parser.parse_args()
     if arguments.smoke and arguments.update:
         parser.error("figures of --smoke mean nothing, so they cannot be the baseline")
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def run_all(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """All figures, and the machine as the last script saw it."""
+    """All figures, and the machine as reported by the last script."""
     figures, machine = [], {"python": platform.python_version()}
     for name in arguments.only:
         command = command_of(name, arguments)
@@ -99,7 +99,7 @@ def command_of(name: str, arguments: argparse.Namespace) -> list[str] | None:
 
 
 def print_table(figures: list[dict[str, Any]], baseline: dict[str, float]) -> list[str]:
-    """One line a figure; the names of those that became more costly than noise explains."""
+    """Print one line per figure; return the names of those whose cost rose by more than noise."""
     header = ("figure", "ours", "reference", "ratio", "goal", "of peak", "cost", "baseline", "change")
     print("{:<22} {:>20} {:>12} {:>7} {:>9} {:>8} {:>9} {:>9} {:>7}".format(*header))
     regressions = []
@@ -121,12 +121,12 @@ def print_table(figures: list[dict[str, Any]], baseline: dict[str, float]) -> li
 
 
 def shown(value: float | None, style: str) -> str:
-    """Format a number, or a dash where there is none."""
+    """Format a number, or a dash for None."""
     return "—" if value is None else format(value, style)
 
 
 def update(baseline: dict[str, Any], figures: list[dict[str, Any]], machine: dict[str, Any]) -> None:
-    """Keep the new costs; figures that were not run stay as they were."""
+    """Store the new costs; figures that were not run keep their old costs."""
     costs = {**baseline.get("figures", {}), **{figure["name"]: figure["cost"] for figure in figures}}
     document = {"date": date.today().isoformat(), "machine": machine, "figures": costs}
     BASELINE.write_text(json.dumps(document, indent=2) + "\n")

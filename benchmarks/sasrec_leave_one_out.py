@@ -1,10 +1,10 @@
-"""SASRec with cross-entropy on MovieLens 1M, leave one out, ranked among all items: beside a published number.
+"""SASRec with cross-entropy on MovieLens 1M, leave-one-out, ranked among all items, to compare with published numbers.
 
     python benchmarks/sasrec_leave_one_out.py --data ml-1m.parquet --out DIR [--set lr=0.002 ...]
 
 The setting is that of SASRec+ in "Turning Dross Into Gold Loss: is BERT4Rec really better than SASRec?" (Klenitskiy and
 Vasilev, RecSys 2023): items with fewer than 5 events are dropped, the last event of each user is the test, items that
-the user already had are not ranked. Interrupted, the same command resumes. The result is in DIR/result.json.
+the user already had are not ranked. The same command resumes an interrupted run. The result is in DIR/result.json.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 
 PUBLISHED = {"hr@10": 0.3152, "ndcg@10": 0.1821}  # SASRec+ on ML-1M
-LEAST_EVENTS = 5  # of an item
+LEAST_EVENTS = 5  # per item
 SETTINGS: dict[str, Any] = {
     "loss": "cross-entropy",
     "width": 64,
@@ -52,18 +52,18 @@ SETTINGS: dict[str, Any] = {
 
 
 class Evaluation:
-    """Ranks the next item of every user among all items that they did not have."""
+    """Ranks the next item of every user among all items that they do not have yet."""
 
     def __init__(self, model: SASRec, parts: LeaveOneOut) -> None:
         self.model, self.parts = model, parts
 
     def __call__(self) -> dict[str, float]:
-        """On the validation events. The trainer keeps the epoch with the lowest `rank`: here, the highest ndcg@10."""
+        """Metrics on validation. The trainer keeps the epoch with the lowest `rank`: here, the highest ndcg@10."""
         metrics = self.metrics([self.parts.train], self.parts.validation)
         return {"rank": 1 - metrics["ndcg@10"], **metrics}
 
     def metrics(self, known: list[Events], targets: Events) -> dict[str, float]:
-        """hr@10 and ndcg@10 of one target per user, after the `known` parts, one after the other."""
+        """hr@10 and ndcg@10 of one target per user, after the concatenated `known` parts."""
         self.model.reset()
         for part in known:
             self.model.observe(part)
@@ -91,11 +91,11 @@ class Printed:
         self.since, self.loss = time.perf_counter(), 0.0
 
     def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
-        """Remember the loss."""
+        """Store the loss."""
         self.loss = loss if step == 1 else 0.98 * self.loss + 0.02 * loss
 
     def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
-        """Print the validation and the seconds since the one before."""
+        """Print the validation metrics and the seconds since the previous validation."""
         now = time.perf_counter()
         shown = ", ".join(f"{name} {metrics[name]:.4f}" for name in ("hr@10", "ndcg@10"))
         print(f"epoch {epoch + 1}: loss {self.loss:.3f}, validation {shown}, {now - self.since:.0f} s", flush=True)

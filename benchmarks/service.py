@@ -1,10 +1,10 @@
-"""The online service under load: durable events, recommendations, both at once, a first event, 1M items, overload.
+"""The online service under load: durable events, recommendations, both together, a first event, 1M items, overload.
 
     python benchmarks/service.py [--only PART ...] [--minutes 5] [--seconds 30] [--work DIR] [--plot FILE] [--quick]
 
-`felrec serve` runs in a process of its own; the load comes from this one over loopback, and uses some of the same
-cores. The catalogue has 50,000 items and 100,000 users, made up and written into the store directly (service_world.py).
-Users and items of events are drawn evenly, the worst case: hardly any two events of a micro-batch share an encoding.
+`felrec serve` runs in a separate process; the load comes from this one over loopback, on the same cores. The catalogue
+has 50,000 items and 100,000 users, generated and written into the store directly (service_world.py). Users and items of
+events are drawn uniformly, which is the worst case: few events of a micro-batch share an encoding.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.store.sqlite import SqliteStore
 
-POST = 100  # events of a post
+POST = 100  # events per post
 CONNECTIONS = 4
-NORMAL = 0.1  # seconds within which a post is answered when all is well
+NORMAL = 0.1  # seconds within which a post is answered under normal load
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Trial:
 
 @dataclass
 class Bench:
-    """Where things are, how large they are, and what the plot will show."""
+    """Paths, sizes, and the data for the plot."""
 
     work: Path
     quick: bool
     minutes: float
-    seconds: float  # how long a load lasts
+    seconds: float  # duration of a load
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
     curves: dict[str, Any] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ class Bench:
     def store(
         self, name: str, settings: dict[str, Any], history: int, model: str = "felrec-q"
     ) -> tuple[Path, Path, World]:
-        """A run, a fresh copy of its filled store, and what is in it."""
+        """A run, a new copy of its filled store, and its contents."""
         sizes = {**settings, **QUICK} if self.quick and model == "felrec-q" else settings
         run, full, world = self.work / f"run-{name}", self.work / f"full-{name}-{history}", self.world(history)
         make_run(run, sizes, model)
@@ -82,7 +82,7 @@ class Bench:
         return run, path, world
 
     def posts(self, world: World, events: int) -> Callable[[int], bytes]:
-        """Makes posts of so many events."""
+        """Creates posts of this many events."""
 
         def make(_: int) -> bytes:
             users = self.random.integers(world.users, size=events).tolist()
@@ -94,7 +94,7 @@ class Bench:
         return make
 
     def questions(self, world: World) -> Callable[[int], bytes]:
-        """Makes requests for recommendations."""
+        """Creates requests for recommendations."""
         return lambda _: get(f"/v1/users/{world.user(int(self.random.integers(world.users)))}/recommendations?k=10")
 
 
@@ -208,12 +208,12 @@ def overload(bench: Bench) -> Trial:
     async def load(server: Server) -> tuple[float, Result, list[tuple[float, float]], float]:
         able = await closed_loop(server.port, bench.posts(world, POST), CONNECTIONS, bench.seconds / 3)
         rate = able.good / able.seconds
-        made = [bench.posts(world, POST)(0) for _ in range(200)]  # beforehand: making them takes a core
+        made = [bench.posts(world, POST)(0) for _ in range(200)]  # created beforehand, because that takes a core
         posts, memory = await asyncio.gather(
             open_loop(server.port, lambda number: made[number % 200], 3 * rate, flood, 400),
             watch(server, flood, 0.25),
         )
-        overtime = max(0.0, posts.seconds - flood)  # what was still to be answered when the last had been sent
+        overtime = max(0.0, posts.seconds - flood)  # time to answer the rest after the last was sent
         return rate * POST, posts, memory, overtime + await _until_normal(server, bench.posts(world, 1))
 
     with serving(run, path) as server:
@@ -233,7 +233,7 @@ def overload(bench: Bench) -> Trial:
 
 
 async def _until_normal(server: Server, make: Callable[[int], bytes]) -> float:
-    """Seconds until nothing waits and a post is answered as fast as ever."""
+    """Seconds until the queue is empty and a post is answered at normal speed."""
     began = time.perf_counter()
     while True:
         asked = time.perf_counter()
@@ -273,12 +273,12 @@ PARTS: dict[str, Callable[[Bench], Trial]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), metavar="PART")
-    parser.add_argument("--minutes", type=float, default=5.0, help="of both loads at once")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of every other load")
-    parser.add_argument("--work", type=Path, help="where runs and filled stores are kept for the next time")
-    parser.add_argument("--plot", type=Path, default=Path("service.png"), help="where the plot goes")
+    parser.add_argument("--minutes", type=float, default=5.0, help="minutes of both loads together")
+    parser.add_argument("--seconds", type=float, default=30.0, help="seconds of every other load")
+    parser.add_argument("--work", type=Path, help="folder of runs and filled stores, for reuse")
+    parser.add_argument("--plot", type=Path, default=Path("service.png"), help="file of the plot")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to a file")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: only to see that everything runs")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, only to check that everything runs")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="felrec-service-") as temporary:
         work = arguments.work or Path(temporary)
@@ -299,7 +299,7 @@ def main() -> None:
 
 
 def show(row: Trial, quick: bool) -> Trial:
-    """Print a line of the table as soon as it is known; tiny sizes prove nothing."""
+    """Print a line of the table as soon as it is known; with tiny sizes goals are not judged."""
     verdict = "not compared" if quick else "reached" if row.reached else "MISSED"
     print(f"| {row.what} | {row.goal} | {row.measured} | {verdict} |", flush=True)
     return row

@@ -1,4 +1,4 @@
-"""Load over loopback: keep-alive connections that speak just enough HTTP to leave the processor to the service."""
+"""Load over loopback: keep-alive connections with a minimal HTTP client, which leaves the CPU to the service."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 Make = Callable[[int], bytes]
-"""Makes request number n."""
+"""Creates request number n."""
 
 
 @dataclass
 class Server:
-    """`felrec serve` in another process."""
+    """`felrec serve` in a separate process."""
 
     process: subprocess.Popen[str]
     port: int
@@ -37,7 +37,7 @@ class Server:
 
 @contextmanager
 def serving(run: Path, store: Path) -> Iterator[Server]:
-    """Start the service and stop it in the end."""
+    """Start the service, and stop it at the end."""
     program = "from felrec.cli import main; main()"
     command = [sys.executable, "-c", program, "serve", str(run), "--store", str(store), "--port", "0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -69,7 +69,7 @@ def post(rows: list[dict[str, str]]) -> bytes:
 
 @dataclass
 class Result:
-    """What came back: when (seconds from the start), how long it took, and the status, one entry a request."""
+    """Answers, one entry per request: time (seconds from the start), latency and status."""
 
     seconds: float = 0.0
     at: list[float] = field(default_factory=list)
@@ -82,13 +82,13 @@ class Result:
         return Counter(self.statuses)[200]
 
     def percentile(self, share: float) -> float:
-        """Milliseconds within which that share of the good answers came."""
+        """The latency in milliseconds at this quantile of the good answers."""
         good = [1e3 * taken for taken, status in zip(self.latencies, self.statuses, strict=True) if status == 200]
         return float(np.percentile(good, share)) if good else float("nan")
 
 
 class Connection:
-    """One connection; a request at a time."""
+    """One connection, with one request at a time."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -105,20 +105,20 @@ class Connection:
         except (asyncio.IncompleteReadError, ConnectionResetError):
             if not reused:
                 raise
-            self.reader = None  # it stood idle for too long and was closed: the request was not read
+            self.reader = None  # the idle connection was closed before the request was read
             return await self.ask(request)
         length = re.search(rb"content-length: (\d+)", head)
         body = await self.reader.readexactly(int(length[1])) if length else b""
         return int(head[9:12]), body
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.reader is not None:
             self.writer.close()
 
 
 async def closed_loop(port: int, make: Make, connections: int, seconds: float) -> Result:
-    """Each connection asks again as soon as it is answered: as much as the service can take."""
+    """Closed loop: each connection sends its next request right after an answer, at the service's full throughput."""
     result, began = Result(), time.perf_counter()
     numbers = iter(range(10**9))
 
@@ -135,7 +135,7 @@ async def closed_loop(port: int, make: Make, connections: int, seconds: float) -
 
 
 async def open_loop(port: int, make: Make, rate: float, seconds: float, connections: int) -> Result:
-    """So many requests a second, whatever comes back. A latency counts from when the request was due."""
+    """Open loop: a fixed rate of requests, regardless of answers. Latency is measured from when a request was due."""
     result, began = Result(), time.perf_counter()
     due: asyncio.Queue[int | None] = asyncio.Queue()
 
@@ -174,7 +174,7 @@ async def watch(server: Server, seconds: float, every: float = 1.0) -> list[tupl
 
 
 async def ask_json(port: int, request: bytes) -> Any:
-    """One request, its answer as JSON."""
+    """Send one request; return its answer as JSON."""
     connection = Connection(port)
     status, body = await connection.ask(request)
     connection.close()

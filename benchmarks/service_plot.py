@@ -1,4 +1,4 @@
-"""The plot of benchmarks/service.py: rates, latencies, memory and overload, whichever were measured."""
+"""The plot of benchmarks/service.py: those of rates, latencies, memory and overload that were measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLUE, ORANGE, GREY = "#3465a4", "#d9822b", "#888888"
 
 
 def draw(curves: dict[str, Any], path: Path) -> None:
-    """One panel for each kind of measurement."""
+    """One panel per kind of measurement."""
     panels: list[Callable[[Axes], None]] = []
     if "rates" in curves:
         panels.append(lambda axes: _rates(axes, curves["rates"]))

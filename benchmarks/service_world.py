@@ -1,7 +1,7 @@
-"""A store as large as a benchmark needs, filled directly: nobody waits for millions of events to be taken in.
+"""A large store for benchmarks, filled directly instead of ingesting millions of events.
 
-The weights are those of a run trained for seconds; what they know does not matter for speed. Ids, histories, pairs and
-vectors are random but of the right shapes, and go into the store through the same call by which it begins with a run.
+The weights are those of a run trained for seconds; their quality does not matter for speed. Ids, histories, pairs and
+vectors are random but have the right shapes, and are written with the same call that fills a new store from a run.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from felrec.store.sqlite import SqliteStore
 PAPER: dict[str, Any] = {}  # the defaults are the paper's sizes
 SMALL: dict[str, Any] = {"width": 64, "history_length": 32, "layers": 1, "heads": 4, "feed_forward": 128}
 QUICK: dict[str, Any] = {"width": 16, "history_length": 8, "layers": 1, "heads": 2, "feed_forward": 16}
-OF_USERS = ("user_", "own_")  # how the tables with a row for each user begin; the others have one for each item
+OF_USERS = ("user_", "own_")  # prefixes of tables with a row per user; the others have a row per item
 OF_THE_LOG = ("trend_events", "log_domain")  # tables of one row
-NEWEST = 1_700_000_000.0  # time of the newest event of the made-up past
+NEWEST = 1_700_000_000.0  # time of the newest generated event
 
 
 @dataclass(frozen=True)
 class World:
-    """How many users and items there are, and how many events are in each history."""
+    """Numbers of users and items, and of events in each history."""
 
     users: int
     items: int
@@ -48,7 +48,7 @@ class World:
 
 
 def make_run(folder: Path, settings: dict[str, Any], model: str = "felrec-q") -> Path:
-    """Train a run of these sizes for a moment."""
+    """Train a run of these sizes for a few seconds."""
     if not folder.exists():
         log = synthetic_log(1_500, n_users=60, n_items=80, seed=0).log
         runs.train(split_log(log), model, folder, {**settings, "epochs": 1, "batch_size": 512})
@@ -56,7 +56,7 @@ def make_run(folder: Path, settings: dict[str, Any], model: str = "felrec-q") ->
 
 
 def fill(path: Path, run: Path, world: World) -> None:
-    """Make the store of a world."""
+    """Create the store of a world."""
     model = runs.load(run)
     state, pairs = made_up(model, world)
     users, items = [world.user(row) for row in range(world.users)], [world.item(row) for row in range(world.items)]
@@ -68,7 +68,7 @@ def fill(path: Path, run: Path, world: World) -> None:
 
 
 def contents(model: FittedModel, world: World) -> Contents:
-    """The same without a file, for what only reads."""
+    """The same without a file, for benchmarks that only read."""
     state, pairs = made_up(model, world)
     return Contents(
         identity=identity_of(model, empty=False),
@@ -112,14 +112,14 @@ def _table(
     history: int,
     random: np.random.Generator,
 ) -> np.typing.NDArray[Any]:
-    """Vectors, rings of counterparts, or counts, as many as there are owners."""
+    """Random vectors, rings of counterparts or counts, one row per owner."""
     if name.endswith("cache"):
         return random.standard_normal((owners, *like.shape[1:]), dtype=np.float32)
     if name.endswith("ring"):
         ring = np.full((owners, *like.shape[1:]), -1, dtype=like.dtype)
         ring[:, :history] = random.integers(others, size=ring[:, :history].shape)
         return ring
-    if name.endswith("_other"):  # tallies, of users and of items, hold items
+    if name.endswith("_other"):  # top-k counts of users and of items contain items
         items = others if name.startswith(OF_USERS) else owners
         return random.integers(items, size=(owners, *like.shape[1:]), dtype=like.dtype)
     return np.full((owners, *like.shape[1:]), history, dtype=like.dtype)

@@ -1,9 +1,9 @@
-"""What learning from a share of the events costs and gives: validation against CPU seconds of training.
+"""The cost and benefit of training on a share of the events: validation against CPU seconds of training.
 
     python benchmarks/share.py --data ml-1m.parquet --out DIR --seconds 600 [--set width=64 ...]
 
 Each share trains for the same CPU time with a constant learning rate, since a schedule that ends with the budget would
-differ between shares. The validation part is evaluated `online` after every epoch, which the clock does not count, and
+differ between shares. The validation part is evaluated `online` after every epoch, which is not timed, and
 training stops at the first epoch that ends past the budget. CPU time and one thread let several shares run side by
 side (`--shares 1 & --shares 0.5 &`). Finished shares are skipped.
 """
@@ -29,18 +29,22 @@ from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 
 SHARES = (1.0, 0.5, 0.25, 0.125)
-CONSTANT_RATE = ["warmup=0", "schedule=epoch", "epochs=100000"]  # far from the end of its cosine, the rate stands still
+CONSTANT_RATE = [
+    "warmup=0",
+    "schedule=epoch",
+    "epochs=100000",
+]  # far from the end of its cosine, the rate is almost constant
 
 
 class Clock:
-    """Counts CPU seconds and events of training only."""
+    """Measures CPU seconds and events of training only."""
 
     def __init__(self) -> None:
         self.seconds, self.events = 0.0, 0
         self.resume()
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         self._since = time.process_time()
 
     def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
@@ -49,14 +53,16 @@ class Clock:
         self.seconds, self.events, self._since = self.seconds + now - self._since, self.events + events, now
 
     def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
-        """What was spent on validation and its checkpoint does not count."""
+        """Exclude the time of validation and its checkpoint."""
         self.resume()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as felrec train takes it")
-    parser.add_argument("--out", type=Path, required=True, help="folder for one JSON a share, share.json and the plot")
+    parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as for felrec train")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for one JSON per share, share.json and the plot"
+    )
     parser.add_argument("--seconds", type=float, default=600.0, help="CPU seconds of training for each share")
     parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
     parser.add_argument(
@@ -73,7 +79,7 @@ def main() -> None:
 
 
 def curve_of(share: float, split: Split, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The finished curve of a share, trained now unless it is there."""
+    """The curve of a share, trained now unless already stored."""
     file = arguments.out / f"share-{share:g}.json"
     asked = {"share": share, "seconds": arguments.seconds, "set": arguments.set, "log": split.log.fingerprint}
     if file.exists():
@@ -90,7 +96,7 @@ def curve_of(share: float, split: Split, arguments: argparse.Namespace) -> dict[
 
 
 def train_share(share: float, split: Split, arguments: argparse.Namespace, run: RunDirectory) -> list[dict[str, float]]:
-    """Train for the budget; one point after each epoch."""
+    """Train for the budget; returns one point per epoch."""
     settings, training = settings_of([*CONSTANT_RATE, *arguments.set, f"trained_share={share}"])
     model, clock = FELRec(settings, seed=training.seed), Clock()
     points: list[dict[str, float]] = []
@@ -111,7 +117,7 @@ def train_share(share: float, split: Split, arguments: argparse.Namespace, run: 
 
 
 def plot(summary: dict[str, Any], path: Path) -> None:
-    """Validation rank and hr@10 against seconds of training, one line a share."""
+    """Plot validation rank and hr@10 against seconds of training, one line per share."""
     figure, axes = new_figure(11, 4.2, columns=2)
     for axis, metric, better in zip(axes, ("rank", "hr@10"), ("lower", "higher"), strict=True):
         for place, curve in enumerate(summary["curves"]):

@@ -1,4 +1,4 @@
-"""How long `import felrec`, `felrec --help` and `felrec inspect` take in a fresh process, and whether torch came along.
+"""Time of `import felrec`, `felrec --help` and `felrec inspect` in a new process, and whether they import torch.
 
 python benchmarks/startup.py [--data LOG]
 """
@@ -19,7 +19,7 @@ from machine import calibration_seconds
 
 from felrec.data.synthetic import synthetic_log
 
-GOALS = {"startup-import": 1.0, "startup-help": 1.0}  # seconds; inspecting a log has to do without torch only
+GOALS = {"startup-import": 1.0, "startup-help": 1.0}  # seconds; inspecting a log must only not import torch
 WITH_TORCH = "import atexit, sys; atexit.register(lambda: print('torch' in sys.modules, file=sys.stderr)); "
 
 
@@ -43,7 +43,7 @@ def measure(arguments: argparse.Namespace, log: Path) -> list[Figure]:
 
 
 def figure(name: str, code: str, laps: int) -> Figure:
-    """The median of fresh processes; python itself is a note."""
+    """The median of new processes; the time of python itself is a note."""
     seconds, bare, calibration = [], [], []
     for _ in range(laps):
         calibration.append(calibration_seconds())
@@ -61,7 +61,7 @@ def figure(name: str, code: str, laps: int) -> Figure:
 
 
 def run(code: str) -> tuple[float, str]:
-    """Seconds of a fresh process, and what it wrote as errors."""
+    """Seconds of a new process, and its stderr."""
     began = time.perf_counter()
     finished = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return time.perf_counter() - began, finished.stderr.strip()

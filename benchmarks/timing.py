@@ -1,4 +1,4 @@
-"""Time two ways of doing the same work in turns, so that what else the machine does cancels out."""
+"""Time two implementations of the same work in turns, so that other load on the machine cancels out."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 from machine import calibration_seconds
 
 Lap = Callable[[int], int]
-"""Does portion number n of the work and returns how many events that was."""
+"""Does portion number n of the work and returns its number of events."""
 
 
 @dataclass
 class Timings:
-    """Seconds an event of each lap; a lap of both sides and of the calibration loop lie in the same minute."""
+    """Seconds per event of each lap; both sides and the calibration loop are timed within the same minute."""
 
     ours: list[float] = field(default_factory=list)
-    reference: list[float] = field(default_factory=list)  # empty if there was none
+    reference: list[float] = field(default_factory=list)  # empty without a reference
     calibration: list[float] = field(default_factory=list)
 
     @property
     def ours_rate(self) -> float:
-        """Events a second."""
+        """Events per second."""
         return float(1 / np.median(self.ours))
 
     @property
     def reference_rate(self) -> float | None:
-        """Events a second."""
+        """Events per second."""
         return float(1 / np.median(self.reference)) if self.reference else None
 
     @property
@@ -38,12 +38,12 @@ class Timings:
 
     @property
     def cost(self) -> float:
-        """Calibration loops for 1,000 events: the median over laps."""
+        """Calibration loops per 1,000 events: the median over laps."""
         return float(1000 * np.median(np.divide(self.ours, self.calibration)))
 
 
 def race(ours: Lap, reference: Lap | None, laps: int) -> Timings:
-    """Run both in turns, after one lap each to warm up; who goes first alternates."""
+    """Run both in turns, after one warm-up lap each; the order alternates."""
     timings = Timings()
     for lap in range(laps + 1):
         calibration = calibration_seconds()
@@ -60,7 +60,7 @@ def race(ours: Lap, reference: Lap | None, laps: int) -> Timings:
 
 
 def over(run: Callable[[int, int], int], start: int, size: int) -> Lap:
-    """Laps over consecutive ranges of `size` events, of which the one from `start` on is the warm-up."""
+    """Laps over consecutive ranges of `size` events; the first one, from `start`, is the warm-up."""
     return lambda lap: run(start + lap * size, start + (lap + 1) * size)
 
 

@@ -3,7 +3,7 @@
     python benchmarks/train.py CHECKOUT --data ml-1m.parquet
     python benchmarks/train.py CHECKOUT --data movietweetings.parquet
 
-A lap is one batch. Theirs is timed with its data loading, as it is run; without it is a note.
+A lap is one batch. Theirs is timed with its data loading, as in normal use; the time without it is a note.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ STARTS = {"ml-1m": 200_000}  # other logs: the middle
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as felrec train takes it")
-    parser.add_argument("--start", type=int, help="the first event trained on; the ones before fill the histories")
+    parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as for felrec train")
+    parser.add_argument("--start", type=int, help="the first event trained on; earlier ones fill the histories")
     arguments = parse(parser)
     report([measure(arguments)], arguments.json)
 
@@ -65,7 +65,7 @@ def measure(arguments: argparse.Namespace) -> Figure:
 
 
 def flop_per_event(events: Events, start: int, settings: FELRecSettings) -> float:
-    """Forward and backward, both sides of each event, without padding."""
+    """FLOP of forward and backward passes of both sides of each event, without padding."""
     forward = sum(
         encoder_flop(lengths_before(owners, start, len(events), settings.history_length), settings)
         for owners in (events.users, events.items)

@@ -1,4 +1,4 @@
-"""One side of a measurement in a process of its own, so that its memory is its own; prints JSON.
+"""One side of a measurement in a separate process, so that its memory can be measured; prints JSON.
 
 python benchmarks/workers.py load FILE
 python benchmarks/workers.py load-reference CHECKOUT FOLDER
@@ -25,7 +25,7 @@ from felrec.data.tables.histories import Histories
 
 
 def in_own_process(*arguments: str | Path | int) -> dict[str, float]:
-    """Run a worker and return what it printed."""
+    """Run a worker and return its output."""
     command = [sys.executable, __file__, *map(str, arguments)]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     result: dict[str, float] = json.loads(printed)
@@ -33,13 +33,13 @@ def in_own_process(*arguments: str | Path | int) -> dict[str, float]:
 
 
 def peak_gb() -> float:
-    """The most memory this process has held. Not from getrusage, which counts the parent's before exec."""
+    """Peak memory of this process. Not from getrusage, which includes the parent's memory before exec."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) * 1024 / 1e9
 
 
 def forget_peak() -> None:
-    """Start counting the peak anew."""
+    """Reset the peak."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -67,7 +67,7 @@ def load_reference(checkout: Path, folder: Path) -> dict[str, float]:
 
 
 def train(file: Path, steps: int, pairs: list[str]) -> dict[str, float]:
-    """The last steps of an epoch, a short validation and the checkpoint, with all that training holds."""
+    """The last steps of an epoch, a short validation and the checkpoint, with everything in memory."""
     from ours import model_before, settings_of
 
     from felrec.evaluation.protocols import walk
@@ -94,7 +94,7 @@ def train(file: Path, steps: int, pairs: list[str]) -> dict[str, float]:
         trainer = Trainer(model, split.train, training, run, validate)
         trainer.step = max(
             1, len(batch_bounds(len(split.train), training.batch_size)) - 1 - steps
-        )  # as after a resume: the epoch is nearly over
+        )  # as after a resume near the end of the epoch
         trainer.fit()
     return {"peak_gb": peak_gb(), "reading_gb": reading, "preparing_gb": preparing, "rows": len(split.log)}
 

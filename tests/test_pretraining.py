@@ -62,9 +62,9 @@ def test_it_learns_from_every_log(splits: list[Split], tmp_path: Path) -> None:
 
 def test_what_cannot_be_resumed_or_read_is_said(splits: list[Split], tmp_path: Path) -> None:
     pretrain(splits[:1], tmp_path / "w", TINY)
-    with pytest.raises(ConfigError, match="was begun with other logs"):
+    with pytest.raises(ConfigError, match="was started with other logs"):
         pretrain(splits, tmp_path / "w", TINY, resume=True)
-    with pytest.raises(ConfigError, match="name logs"):
+    with pytest.raises(ConfigError, match="give logs"):
         pretrain([], tmp_path / "none")
     (tmp_path / "w" / "weights.safetensors").write_bytes(b"nothing")
     with pytest.raises(CheckpointError, match="cannot be read"):

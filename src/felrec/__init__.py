@@ -1,10 +1,10 @@
-"""felrec: recommend items that nobody had seen an hour ago, from events alone.
+"""felrec: recommend new items within their first events, without item text or retraining.
 
 >>> import felrec
 >>> log = felrec.synthetic_log(2_000, n_users=50, n_items=40, seed=1).log
 >>> model = felrec.fit(felrec.split_log(log), model="decayed-popularity")
 >>> model.observe([("a new user", "a new item", log.times[-1] + 1)])
->>> "a new item" in [item for item, score in model.recommend("someone else", k=41)]
+>>> "a new item" in [item for item, score in model.recommend("another user", k=41)]
 True
 """
 
@@ -43,7 +43,7 @@ __all__ = [
     "train",
 ]
 
-# Imported when first used: `felrec --help` and reading a log must not wait for torch.
+# Imported on first use, so that `felrec --help` and reading a log do not wait for torch.
 _HOME = {
     "FelrecError": "felrec.errors",
     "FittedModel": "felrec.fitted",

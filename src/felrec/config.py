@@ -15,42 +15,42 @@ M = TypeVar("M", bound="Settings")
 
 
 class Settings(BaseModel):
-    """Base of all settings: unknown names are refused, values are checked, nothing changes later."""
+    """Base of all settings: unknown names are refused, values are checked, instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    of_scoring: ClassVar[frozenset[str]] = frozenset()  # what may be changed without training anew
+    of_scoring: ClassVar[frozenset[str]] = frozenset()  # settings that may be changed after training
 
 
 class TrainingSettings(Settings):
     """How a model is trained; the defaults are the paper's."""
 
     epochs: int = Field(100, ge=1, description="passes over the training part")
-    batch_size: int = Field(1024, ge=2, description="events of a step")
+    batch_size: int = Field(1024, ge=2, description="events per step")
     optimizer: Literal["sgd", "adamw"] = Field("sgd", description="sgd is the paper's")
     lr: float = Field(0.01, gt=0, description="highest learning rate")
     min_lr: float = Field(1e-7, ge=0, description="where the warm-up starts and the cosine ends")
     momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
     weight_decay: float = Field(0.0, ge=0, description="of either optimiser")
-    warmup: float = Field(0.1, ge=0, le=1, description="share of the training spent warming up")
+    warmup: float = Field(0.1, ge=0, le=1, description="share of the training with warm-up")
     schedule: Literal["auto", "epoch", "step"] = Field(
         "auto", description="when the rate changes; auto is by epoch from 100 epochs on, else by step"
     )
-    trained_share: float = Field(1.0, gt=0, le=1, description="share of the events to learn from; all enter the cache")
+    trained_share: float = Field(1.0, gt=0, le=1, description="share of the events to train on; all update the state")
     clip: float = Field(1.0, gt=0, description="gradients are clipped to plus or minus this")
-    patience: int = Field(0, ge=0, description="stop after this many epochs without a better one, 0 never")
-    validate_every: int = Field(0, ge=0, description="also validate every n steps (to watch, not to choose), 0 never")
+    patience: int = Field(0, ge=0, description="stop after this many epochs without improvement; 0: never")
+    validate_every: int = Field(0, ge=0, description="also validate every n steps (only for monitoring); 0: never")
     exclude_seen: Literal["auto", "yes", "no"] = Field(
-        "auto", description="whether validation leaves out what users already had, as in felrec evaluate"
+        "auto", description="whether validation excludes seen items, as in felrec evaluate"
     )
-    checkpoint_seconds: float = Field(120.0, gt=0, description="least time between two checkpoints within an epoch")
+    checkpoint_seconds: float = Field(120.0, gt=0, description="minimum time between checkpoints within an epoch")
     precision: Literal["float32", "bfloat16"] = Field("float32", description="bfloat16 is autocast")
     tensorboard: bool = Field(False, description="write scalars for TensorBoard into the run directory")
     seed: int = Field(0, ge=0, lt=2**62, description="of weights, dropout and queues")
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Flat settings of a TOML file; tables such as [model] and [training] are only for the reader."""
+    """The settings of a TOML file as one flat dictionary; table names such as [model] are ignored."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -88,7 +88,7 @@ def divide(given: dict[str, Any], model: type[M], model_name: str) -> tuple[M, T
 
 
 def check_names(given: Iterable[str], model: type[Settings], model_name: str) -> None:
-    """Refuse settings that neither the model nor a training has."""
+    """Raise ConfigError for a setting that neither the model nor training has."""
     known = {*model.model_fields, *TrainingSettings.model_fields}
     for name in given:
         if name not in known:
@@ -96,7 +96,7 @@ def check_names(given: Iterable[str], model: type[Settings], model_name: str) ->
 
 
 def check(kind: type[M], values: dict[str, Any]) -> M:
-    """Settings from values, or one line that says which does not fit and why."""
+    """Create settings from values; ConfigError names the first invalid value and the reason."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:

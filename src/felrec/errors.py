@@ -1,4 +1,4 @@
-"""Every error that felrec raises on purpose, and its place in the tree.
+"""All errors that felrec raises, as a tree.
 
     FelrecError            base; the message is one line that says what is wrong and what to do
     ├── DataError          a log cannot be used; the message names the file, column or row at fault

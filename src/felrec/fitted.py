@@ -1,4 +1,4 @@
-"""A model that is ready to use, in the language of the platform: external ids in, external ids out."""
+"""A model that is ready to use, with external ids as inputs and outputs."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Scored(NamedTuple):
 class FittedModel:
     """A recommender with its vocabularies, in the state after the last event it observed.
 
-    Unknown users and items are accepted everywhere: an unknown user has an empty history, and `observe` makes a new
-    item recommendable at once.
+    Unknown users and items are always accepted: an unknown user has an empty history, and a new item can be
+    recommended right after `observe`.
     """
 
     name: str
@@ -50,7 +50,9 @@ class FittedModel:
     fingerprint: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     clock: float = 0.0  # the time of the newest event
-    pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR), repr=False)  # as `seen`, before any `observe`
+    pairs: PairRecords = field(
+        default_factory=lambda: np.zeros(0, PAIR), repr=False
+    )  # like `seen`, before any `observe`
 
     def __post_init__(self) -> None:
         self._scorer = ItemScoreCache(self.recommender)
@@ -63,7 +65,7 @@ class FittedModel:
         exclude_seen: bool | None = None,
         candidates: Sequence[Id] | None = None,
     ) -> list[Scored]:
-        """The best k items for a user, out of the whole catalogue or of `candidates`."""
+        """The best k items for a user, from the whole catalogue or from `candidates`."""
         row = int(self._user_row(user))
         items = self._catalogue() if candidates is None else self._known(self.item_ids.rows(list(candidates)))
         leave_out = self.exclude_seen if exclude_seen is None else exclude_seen
@@ -95,13 +97,13 @@ class FittedModel:
         self.clock = max(self.clock, float(stamps[-1]))
 
     def similar_items(self, item: Id, k: int = 10) -> list[Scored]:
-        """The items whose vectors are nearest to this one's."""
+        """The items whose vectors are most similar."""
         model, row = self._representing(), self._item_row(item)
         others = np.setdiff1d(self._catalogue(), row)
         return self._best(model.item_vectors(others) @ self._vector(item, row), others, self.item_ids, k)
 
     def audience(self, item: Id, k: int = 10) -> list[Scored]:
-        """The users to show an item to: those whose vectors match it best and who have not had it."""
+        """The users to show an item to: those whose vectors match it best and who do not have it yet."""
         model, row = self._representing(), self._item_row(item)
         users = np.arange(len(self.user_ids), dtype=np.int32)
         owners, owned = self.seen.columns()
@@ -118,13 +120,13 @@ class FittedModel:
     def _item_row(self, item: Id) -> Rows:
         row = self.item_ids.rows([item])
         if row[0] < 0:
-            raise DataError(f"item {item!r} has no event yet, so there is nothing to compare; observe one first")
+            raise DataError(f"item {item!r} has no events yet, so it has no vector; observe one first")
         return row
 
     def _vector(self, item: Id, row: Rows) -> Tensor:
         vector = self._representing().item_vectors(row)[0]
         if not vector.any():
-            raise DataError(f"{self.name} cannot represent item {item!r}, which was not in its training part")
+            raise DataError(f"{self.name} cannot represent item {item!r}, which is not in its training part")
         return vector
 
     def _known(self, rows: Rows) -> Rows:
@@ -137,17 +139,17 @@ class FittedModel:
 
     def _best(self, scores: Tensor, rows: Rows, ids: Vocabulary, k: int) -> list[Scored]:
         if k < 1:
-            raise ConfigError(f"k={k}: ask for at least one")
+            raise ConfigError(f"k={k}: must be at least 1")
         best = torch.topk(scores.float(), min(k, int(scores.isfinite().sum())))  # -inf: cannot be represented
         names: Sequence[Id] = ids.ids(rows[best.indices.cpu().numpy()])
         return [Scored(name, score) for name, score in zip(names, best.values.tolist(), strict=True)]
 
 
 def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Times]:
-    """Check all events before any is applied, so that a bad one leaves nothing half done."""
+    """Check all events before any is applied, so that an invalid one changes nothing."""
     for row in rows:
         if len(row) != 3 or not all(isinstance(spelled(value), str) for value in row[:2]):
-            raise DataError(f"event {row!r}: give (user, item, timestamp), ids being whole numbers or strings")
+            raise DataError(f"event {row!r}: give (user, item, timestamp), with whole numbers or strings as ids")
     users, items, times = zip(*rows, strict=True)
     try:
         stamps = np.asarray(times, dtype=np.float64)
@@ -156,5 +158,5 @@ def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Time
     if not np.isfinite(stamps).all() or (stamps < 0).any() or (np.diff(stamps) < 0).any():
         raise DataError("timestamps must be seconds since 1970, not negative and in ascending order; sort them")
     if stamps[-1] >= MILLISECONDS_FROM:
-        raise DataError(f"timestamp {stamps[-1]:.0f} lies after the year 5000: give seconds, not milliseconds")
+        raise DataError(f"timestamp {stamps[-1]:.0f} is after the year 5000; give seconds, not milliseconds")
     return list(users), list(items), stamps

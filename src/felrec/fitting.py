@@ -1,4 +1,4 @@
-"""Fit a model to a log: train it by gradients, or choose a setting and apply the log."""
+"""Fit a model to a log: train it by gradient descent, or choose its settings and apply the log."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Job:
 
     @classmethod
     def of(cls, data: Split | InteractionLog, model: str, given: dict[str, Any], device: str) -> Job:
-        """From what a user gives: names and settings are checked."""
+        """Build from a user's arguments; names and settings are checked."""
         split, kind, device = as_split(data), model_kind(model), pick_device(device)
         return cls(kind, split, *kind.divide(given), device)
 
     def as_begun(self, manifest: dict[str, Any]) -> Job:
-        """The same job with the settings of a run that was begun."""
+        """The same job with the settings of an existing run."""
         settings = check(self.kind.settings, manifest["settings"])
         return replace(self, settings=settings, training=check(TrainingSettings, manifest["training"]))
 
     def manifest(self) -> dict[str, Any]:
-        """All that is known before training, so that a killed run can be resumed from its directory."""
+        """The manifest before training, from which a killed run can be resumed."""
         log = self.split.log
         return {
             "felrec": __version__,
@@ -67,7 +67,7 @@ class Job:
         }
 
     def build(self) -> Recommender:
-        """The model, untrained."""
+        """Create the untrained model."""
         return self.kind.build(self.settings, self.training.seed, self.device, self.split.sizes)
 
     def fit(
@@ -78,7 +78,7 @@ class Job:
         listeners: tuple[Listener, ...] = (),
         progress: Progress | None = None,
     ) -> FittedModel:
-        """Fit the model that `build` made, with checkpoints in `run`; the best one, in its state after validation."""
+        """Fit a model from `build`, with checkpoints in `run`; returns the best one, in its state after validation."""
         if isinstance(recommender, Trainable):
             after_validation = self._train(recommender, run, listeners)
         else:
@@ -98,7 +98,7 @@ class Job:
     def _fill(
         self, recommender: Recommender, run: CheckpointSink, progress: Progress | None
     ) -> tuple[Recommender, Tensors]:
-        """A model without gradients applies the log, once a setting that is left open was chosen on validation."""
+        """Fit a model without gradients: choose open settings on validation, then apply the log."""
         chosen, recommender = self._choose(recommender, progress)
         recommender.reset()
         replay(recommender, self.split.train, progress)
@@ -111,7 +111,7 @@ class Job:
         return recommender, after_validation
 
     def _choose(self, recommender: Recommender, progress: Progress | None) -> tuple[dict[str, Any], Recommender]:
-        """The setting with the best hr@10 on validation, unless it was given."""
+        """The settings with the best hr@10 on validation, unless given."""
         best: tuple[float, dict[str, Any], Recommender] = -1.0, {}, recommender
         if isinstance(recommender, Choosable) and None in self.settings.model_dump().values():
             for chosen, candidate in recommender.choices():
@@ -122,7 +122,7 @@ class Job:
         return best[1:]
 
     def _validation(self, recommender: Recommender) -> Callable[[], dict[str, float]]:
-        """Validation by protocol `online`, from the state that training left."""
+        """Validation with protocol `online`, from the state after training."""
         leave_out: ExcludeSeen = "yes" if resolve_exclude_seen(self.training.exclude_seen, self.split) else "no"
 
         def validate() -> dict[str, float]:
@@ -133,14 +133,14 @@ class Job:
 
 
 def as_split(data: Split | InteractionLog) -> Split:
-    """A log cut as usual, unless it is already cut."""
+    """Split a log with the default shares, unless it is already split."""
     return data if isinstance(data, Split) else split_log(data)
 
 
 def fitted_model(
     recommender: Recommender, manifest: dict[str, Any], known: Known, after_validation: Tensors
 ) -> FittedModel:
-    """A recommender in its state after validation, with all that a manifest and the log tell of it."""
+    """A recommender in its state after validation, with its vocabularies and the data of its manifest."""
     return FittedModel(
         name=manifest["model"],
         recommender=recommender,
@@ -157,6 +157,6 @@ def fitted_model(
 
 
 def fingerprint(manifest: dict[str, Any]) -> str:
-    """As `Split.fingerprint`: of the log and the split that a run was trained on."""
+    """Like `Split.fingerprint`, for the log and split that a run was trained on."""
     cut = manifest["split"]
     return f"{manifest['log']['fingerprint']}:{cut['train_end']}:{cut['validation_end']}"

@@ -1,4 +1,4 @@
-"""The one rule for ids of users and items: what they may be, and how they are spelled."""
+"""Valid ids of users and items, and their form as strings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from numbers import Integral
 
 MOST_CHARACTERS = 256
-CONTROL = r"\x00-\x1f\x7f-\x9f"  # characters that no id has
+CONTROL = r"\x00-\x1f\x7f-\x9f"  # characters that are not allowed in ids
 _CONTROL = re.compile(f"[{CONTROL}]")
 
 
 def spelled(given: object) -> object:
-    """A whole number of any kind as its digits; anything else as it is, for `check_id` to judge.
+    """An integer of any type as its digits; other values unchanged, for `check_id`.
 
     >>> spelled(42), spelled("042"), spelled(True)
     ('42', '042', True)
@@ -32,18 +32,18 @@ def is_text(text: str) -> bool:
 
 
 def check_id(given: object, name: str = "id") -> str:
-    """The id as a string; a ValueError says in words why it is none.
+    """The id as a string; ValueError says why it is invalid.
 
     >>> check_id(42), check_id("ada")
     ('42', 'ada')
     """
     text = spelled(given)
     if not isinstance(text, str) or not text:
-        raise ValueError(f"{name}: give a string that is not empty, or a whole number")
+        raise ValueError(f"{name}: give a non-empty string or a whole number")
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"{name}: longer than {MOST_CHARACTERS} characters")
     if not is_text(text):
         raise ValueError(f"{name}: not valid Unicode (a lone surrogate)")
     if _CONTROL.search(text):
-        raise ValueError(f"{name}: holds a control character")
+        raise ValueError(f"{name}: contains a control character")
     return text

@@ -1,4 +1,4 @@
-"""What serving keeps between two questions: the part of all scores that no query changes."""
+"""Caches the query-independent part of scores between requests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from felrec.recommender import ItemScoring, Queries, Recommender, Servable
 class _Kept:
     rows: Rows
     scores: Any  # of the model
-    version: int  # of the model that they belong to
+    version: int  # version of the model that the scores belong to
 
 
 class ItemScoreCache:
-    """Scores for one recommender, and keeps the item scores of the whole catalogue until something changes them.
+    """Scores with one recommender and caches the item scores of the whole catalogue until they change.
 
     Several threads may call `score` at the same time, but not while another one calls `apply_change`.
     """
@@ -31,13 +31,13 @@ class ItemScoreCache:
         self._kept: _Kept | None = None
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """What the recommender's `score` returns."""
+        """The same as the recommender's `score`."""
         if self._model is None:
             return self._recommender.score(queries, candidates)
         return self._model.score_with(queries, self._item_scores(self._model, candidates))
 
     def apply_change(self, change: RowChange) -> None:
-        """Apply a change to the recommender, and bring what is kept up to date."""
+        """Apply a change to the recommender and update the cached scores."""
         model, kept = self._model, self._current()
         self._servable.apply_change(change)
         if model is not None and kept is not None and model.renew_item_scores(kept.scores, change):
@@ -52,7 +52,9 @@ class ItemScoreCache:
         if kept is not None and np.array_equal(kept.rows, candidates):
             return kept.scores
         scores = model.item_scores(candidates)
-        if len(candidates) and int(candidates[-1]) == len(candidates) - 1:  # everything; some will hardly come again
+        if (
+            len(candidates) and int(candidates[-1]) == len(candidates) - 1
+        ):  # only the whole catalogue: a subset is unlikely to be requested again
             self._kept = _Kept(candidates, scores, model.version)
         return scores
 

@@ -1,4 +1,4 @@
-"""Weights without a log: those that come with felrec, and those that `felrec pretrain` makes."""
+"""Weights without a log: the bundled weights, and those made by `felrec pretrain`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from felrec.recommender import Tensors
 from felrec.registry import model_kind
 from felrec.training.checkpoint import write_tensors
 
-PRETRAINED = "pretrained"  # the name of the shipped weights, where a run directory is asked for
+PRETRAINED = "pretrained"  # the name of the bundled weights in place of a run directory
 _SHIPPED = Path(__file__).parent / "weights"
 _WEIGHTS, _MODEL = "weights.safetensors", "model.json"
 
 
 def load_pretrained() -> FittedModel:
-    """The weights that come with felrec. They know no user and no item: `observe` events, or evaluate on a log.
+    """The bundled weights. The model starts with no users or items: `observe` events, or evaluate it on a log.
 
     >>> model = load_pretrained()
     >>> model.observe([("ada", "tea", 0), ("ada", "milk", 60), ("bob", "tea", 120)])
@@ -36,27 +36,27 @@ def load_pretrained() -> FittedModel:
 
 
 def check_name(out: Path) -> None:
-    """Refuse a directory that could not be told from the shipped weights."""
+    """Raise ConfigError for a directory with the name of the bundled weights."""
     if str(out) == PRETRAINED:
-        raise ConfigError(f"--out {out}: that is the name of the weights that come with felrec; choose another --out")
+        raise ConfigError(f"--out {out}: this name is reserved for the bundled weights; choose another --out")
 
 
 def weights_folder(source: Path | str) -> Path | None:
-    """The folder of weights that `source` names, if it names one and not a run."""
+    """The folder of weights that `source` names; None if it names a run."""
     folder = _SHIPPED if str(source) == PRETRAINED else Path(source)
     return folder if (folder / _MODEL).exists() else None
 
 
 def load_weights(folder: Path, *, device: str = "cpu", settings: dict[str, Any] | None = None) -> FittedModel:
-    """A model that has learned and has seen nothing."""
+    """Load a trained model with an empty state."""
     try:
-        told = json.loads((folder / _MODEL).read_text())
+        saved = json.loads((folder / _MODEL).read_text())
         weights = load_file(folder / _WEIGHTS)
-        kind = model_kind(told["model"])
-        kind.rescored(told["settings"], None)
+        kind = model_kind(saved["model"])
+        kind.rescored(saved["settings"], None)
     except (OSError, json.JSONDecodeError, KeyError, SafetensorError, ConfigError) as error:
         raise _unreadable(folder, error) from None
-    chosen = kind.rescored(told["settings"], settings)
+    chosen = kind.rescored(saved["settings"], settings)
     try:
         recommender = kind.build(chosen, 0, device, Sizes(0, 0, 0, 0))
         recommender.load_weights(weights)
@@ -71,12 +71,12 @@ def load_weights(folder: Path, *, device: str = "cpu", settings: dict[str, Any] 
         seen=SeenPairs.of_records(np.zeros(0, PAIR)),
         exclude_seen=False,
         after_validation=nothing,
-        settings=told["settings"],
+        settings=saved["settings"],
     )
 
 
 def _unreadable(folder: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(f"{folder}: these weights cannot be read ({error}); make them anew or restore them")
+    return CheckpointError(f"{folder}: these weights cannot be read ({error}); restore them or train again")
 
 
 def save_weights(folder: Path, model: str, settings: dict[str, Any], weights: Tensors) -> None:

@@ -1,4 +1,4 @@
-"""Weights for logs that were not trained on: learned from several logs at once, and saved without any of them."""
+"""Pretraining: train weights for other logs on several logs together, and save them without these logs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from felrec.training.multi_log import MultiLogLearner
 from felrec.training.trainer import Listener, Trainer
 
 MODEL = "felrec-s"
-# What helps on other logs than those it was trained on
+# Settings that improve results on logs outside the training data
 _DEFAULTS: dict[str, Any] = {
     "signals": list(SIGNALS),
     "members": 4,
 }
-_VALIDATED = 5_000  # events of each log are enough to tell one epoch from the next
+_VALIDATED = 5_000  # events per log, enough to compare epochs
 
 
 def pretrain(
@@ -38,9 +38,9 @@ def pretrain(
     resume: bool = False,
     listeners: tuple[Listener, ...] = (),
 ) -> FittedModel:
-    """Train on all logs in turn, with checkpoints in the directory `out`; then write the weights beside them."""
+    """Train on all logs together, with checkpoints in the directory `out`, and write the weights there."""
     if not splits:
-        raise ConfigError("nothing to learn from; name logs, or give --synthetic 8")
+        raise ConfigError("no training data; give logs, or --synthetic 8")
     check_name(out)
     kind = model_kind(MODEL)
     own, training = kind.divide(_DEFAULTS | (settings or {}))
@@ -73,14 +73,16 @@ def _open_run(path: Path, begun: dict[str, Any], resume: bool) -> RunDirectory:
     run = RunDirectory.open(path)
     for name, value in begun.items():
         if run.manifest.get(name) != value:
-            raise ConfigError(f"{path} was begun with other {name}; resume it as it was begun or choose another --out")
+            raise ConfigError(
+                f"{path} was started with other {name}; resume it with the same ones or choose another --out"
+            )
     return run
 
 
 def _validation(
     models: Sequence[Trainable], splits: Sequence[Split], exclude_seen: ExcludeSeen
 ) -> Callable[[], dict[str, float]]:
-    """Means over the logs, so that a long log counts no more than a short one."""
+    """Validation metrics averaged over the logs, so that long and short logs have equal weight."""
     shortened = [_first_of_validation(split) for split in splits]
     leave_out: list[ExcludeSeen] = ["yes" if resolve_exclude_seen(exclude_seen, split) else "no" for split in splits]
 

@@ -1,7 +1,7 @@
-"""The protocols: all that training, evaluation and the service know about a model.
+"""The protocols through which training, evaluation and the service use a model.
 
-A recommender learns nothing from being asked (`score`) and everything from events (`observe`). Learned
-weights and what events left behind are kept apart, because the same weights work on another log.
+`score` never changes a recommender; `observe` applies events. Learned weights and the state from events are kept
+separately, because the same weights work on another log.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ EVERYTHING = frozenset({"observed", "new_users", "new_items"})
 
 @dataclass(frozen=True)
 class Queries:
-    """Who asks, when, and which of their own events are not observed yet (none when serving)."""
+    """Users, times, and each user's events that are not observed yet (none when serving)."""
 
     users: Rows  # (B,)
     times: Times  # (B,)
     pending: Pending  # items, ragged (B, …)
-    pending_times: Times | None = None  # of the values of `pending`; just now unless given
+    pending_times: Times | None = None  # of the values of `pending`; None: the time of the query
 
     @classmethod
     def before_each(cls, block: Events) -> Queries:
-        """One query per event of a block, as it stood just before that event. Targets are not in it."""
+        """One query per event of a block, as of just before that event, without its target."""
         places = Pending.within_block(block.users, np.arange(len(block))).compacted()
         pending = Pending(block.items[places.values], places.starts, places.stops)
         return cls(block.users, block.times, pending, block.times[places.values])
@@ -58,16 +58,16 @@ class Queries:
 
 
 class Recommender(Protocol):
-    """Scores items for users and takes events in. Any integer row is a valid user or item."""
+    """Scores items for users and applies events. Any integer row is a valid user or item."""
 
-    represents: frozenset[str]  # the partitions it can represent, out of EVERYTHING
+    represents: frozenset[str]  # the partitions it can represent, a subset of EVERYTHING
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """Scores (B, C), higher is better, -inf for an item it cannot represent. Changes nothing."""
+        """Scores (B, C); higher is better, -inf for an item it cannot represent. Changes nothing."""
         ...
 
     def observe(self, block: Events) -> None:
-        """Take in a block of events in time order: the only change of state outside training."""
+        """Apply a block of events in time order: the only change of state outside training."""
         ...
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
@@ -75,23 +75,23 @@ class Recommender(Protocol):
         ...
 
     def reset(self) -> None:
-        """Forget all events, keep the weights."""
+        """Remove all events, keep the weights."""
         ...
 
     def state(self) -> Tensors:
-        """A copy of what events left: caches, histories, counts."""
+        """A copy of the state from events: caches, histories, counts."""
         ...
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         ...
 
     def weights(self) -> Tensors:
-        """What was learned and is shipped; empty for a model without weights."""
+        """The learned weights; empty for a model without weights."""
         ...
 
     def load_weights(self, weights: Tensors) -> None:
-        """Put back what `weights` returned."""
+        """Restore what `weights` returned."""
         ...
 
     def parameter_count(self) -> int:
@@ -100,17 +100,17 @@ class Recommender(Protocol):
 
 
 def state_of(table: Stored, prefix: str = "") -> Tensors:
-    """The arrays of a part of the state, named as the whole state names them."""
+    """The arrays of a table, under the names that the whole state uses."""
     return {prefix + name: torch.from_numpy(values) for name, values in table.state().items()}
 
 
 def load_table(table: Stored, state: Tensors, prefix: str = "") -> None:
-    """Put back what `state_of` returned; entries with another prefix are ignored."""
+    """Restore what `state_of` returned; entries with another prefix are ignored."""
     table.load_state({name: values.numpy() for name, values in without_prefix(prefix, state).items()})
 
 
 class StateOfTables(ABC):
-    """A recommender whose state is tables of rows."""
+    """A recommender whose state consists of tables of rows."""
 
     @abstractmethod
     def _tables(self) -> Mapping[str, Stored]:
@@ -122,16 +122,16 @@ class StateOfTables(ABC):
         return {name: tensor for part in parts for name, tensor in part.items()}
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         for prefix, table in self._tables().items():
             load_table(table, state, prefix)
 
 
 class Weightless(StateOfTables):
-    """A recommender that counts instead of learning."""
+    """A recommender without weights, which only counts events."""
 
     def observe_then_score(self: Recommender, block: Events, candidates: Rows) -> Tensor:
-        """The published order: the block is observed before it is scored."""
+        """As published: the block is observed before it is scored."""
         self.observe(block)
         return self.score(Queries(block.users, block.times, Pending.none(len(block))), candidates)
 
@@ -155,7 +155,7 @@ class LearnedWeights(nn.Module):
         return {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
 
     def load_weights(self, weights: Tensors) -> None:
-        """Put back what `weights` returned."""
+        """Restore what `weights` returned."""
         self.load_state_dict(weights)
 
     def parameter_count(self) -> int:
@@ -165,10 +165,10 @@ class LearnedWeights(nn.Module):
 
 @runtime_checkable
 class Learner(Protocol):
-    """What a trainer needs: something that learns by gradient from batches that it cuts an epoch into itself."""
+    """The interface for the trainer: a model that is trained by gradient descent and makes its own batches."""
 
     def batches(self, events: Any, settings: TrainingSettings, epoch: int) -> Batches[Any]:
-        """The batches of an epoch; they depend on the arguments alone, so that an epoch can be resumed."""
+        """The batches of an epoch; they depend only on the arguments, so that an epoch can be resumed."""
         ...
 
     def begin_epoch(self) -> None:
@@ -176,11 +176,11 @@ class Learner(Protocol):
         ...
 
     def loss(self, batch: Any) -> Tensor:
-        """The loss of one of the `batches`; where training fills the state, the batch is taken into it."""
+        """The loss of one of the `batches`; also applies the batch if training fills the state."""
         ...
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
-        """What the optimiser changes."""
+        """The parameters to optimise."""
         ...
 
     def train(self, mode: bool = True) -> object:
@@ -188,54 +188,54 @@ class Learner(Protocol):
         ...
 
     def memory(self) -> Tensors:
-        """What only training needs in order to resume: queues and random generators."""
+        """State that only training needs to resume: queues and random generators."""
         ...
 
     def load_memory(self, memory: Tensors) -> None:
-        """Put back what `memory` returned."""
+        """Restore what `memory` returned."""
         ...
 
     def state(self) -> Tensors:
-        """A copy of what events left."""
+        """A copy of the state from events."""
         ...
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         ...
 
     def weights(self) -> Tensors:
-        """What was learned."""
+        """The learned weights."""
         ...
 
     def load_weights(self, weights: Tensors) -> None:
-        """Put back what `weights` returned."""
+        """Restore what `weights` returned."""
         ...
 
 
 @runtime_checkable
 class Trainable(Recommender, Learner, Protocol):
-    """A recommender that learns; its batches are of one log's `Events`."""
+    """A recommender that can be trained; its batches come from one log's `Events`."""
 
 
 @runtime_checkable
 class Servable(Recommender, Protocol):
-    """A recommender whose change by a block is known before it happens, so that it can be made durable first.
+    """A recommender that computes the change of a block before applying it, so that it can be made durable first.
 
-    `observe` is `apply_change` after `change`. Every entry of the state is a table of rows.
+    `observe` is `change` followed by `apply_change`. Every entry of the state is a table of rows.
     """
 
     def change(self, block: Events) -> RowChange:
-        """What observing a block would write. All the work is here, and it reads only: others may go on asking."""
+        """The rows that observing a block would write. Does all the work but writes nothing: others may score."""
         ...
 
     def apply_change(self, change: RowChange) -> None:
-        """Write it: copies of rows, nothing else."""
+        """Write the rows of a change; only copies rows."""
         ...
 
 
 @runtime_checkable
 class ItemScoring(Servable, Protocol):
-    """A servable recommender whose score has a part that is the same for every query, so that it can be kept."""
+    """A servable recommender with a part of its score that is the same for every query and can be cached."""
 
     version: int  # changes with every change of the state or the weights
 
@@ -244,40 +244,40 @@ class ItemScoring(Servable, Protocol):
         ...
 
     def renew_item_scores(self, scores: Any, change: RowChange) -> bool:
-        """Bring item scores up to date, in place, with a change that was just applied; False: compute them again."""
+        """Update item scores in place after a change was applied; returns False if they must be computed again."""
         ...
 
     def score_with(self, queries: Queries, scores: Any) -> Tensor:
-        """What `score` returns for the candidates of these item scores."""
+        """The same as `score` for the candidates of these item scores."""
         ...
 
 
 @dataclass(frozen=True)
 class ErasureContext:
-    """What is left of the items that a user had, without that user."""
+    """The items of a user, and their events without that user."""
 
     items: Rows  # (T,) distinct
-    taken: Counts  # (T,) events that go
-    left: Counts  # (T,) events that stay
-    order: Rows  # (E,) the items of the events that go, oldest first
-    newest: Callable[[int], Pending]  # the users of the last n that stay, of each item, oldest first
+    taken: Counts  # (T,) number of events that are removed
+    left: Counts  # (T,) number of events that stay
+    order: Rows  # (E,) items of the removed events, oldest first
+    newest: Callable[[int], Pending]  # users of the last n remaining events of each item, oldest first
 
 
 @runtime_checkable
 class Forgetting(Servable, Protocol):
-    """A servable recommender that can drop one user without taking in everyone else's events again."""
+    """A servable recommender that can erase one user without applying all other events again."""
 
     def forget(self, user: int, remains: ErasureContext) -> RowChange:
-        """What dropping a user would write: their own rows, and those of the items they had. Reads only."""
+        """The rows that erasing a user would write: those of the user and of their items. Does not write them."""
         ...
 
 
 @runtime_checkable
 class Choosable(Recommender, Protocol):
-    """A recommender with a setting that is chosen on validation (by hr@10) instead of learned."""
+    """A recommender with settings that are chosen on validation (by hr@10)."""
 
     def choices(self) -> Iterator[tuple[dict[str, Any], Recommender]]:
-        """The settings to try, each with a fresh recommender that has them."""
+        """The settings to try, each with a new recommender."""
         ...
 
 

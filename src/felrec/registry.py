@@ -1,4 +1,4 @@
-"""Every model by name. A model file ends with its `ModelKind`; here it gets its line."""
+"""Every model by name. Add the `ModelKind` of a new model here."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ MODELS = {
 
 
 def model_kind(name: str) -> ModelKind:
-    """The model of that name, or an error that lists them all."""
+    """The model with this name; ConfigError lists all models if it is unknown."""
     try:
         return MODELS[name]
     except KeyError:
-        raise ConfigError(f"there is no model '{name}'; choose one of {', '.join(MODELS)}") from None
+        raise ConfigError(f"unknown model '{name}'; choose one of {', '.join(MODELS)}") from None

@@ -1,4 +1,4 @@
-"""What people do with a model: fit it, train it into a run directory, load it, evaluate it."""
+"""Fit a model in memory, train it into a run directory, load it, evaluate it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from felrec.training.trainer import Listener
 
 
 def fit(data: Split | InteractionLog, model: str = "felrec-s", *, device: str = "cpu", **settings: Any) -> FittedModel:
-    """Train a model in memory: `fit(split, epochs=2)`. Nothing is written to the disk."""
+    """Train a model in memory: `fit(split, epochs=2)`. Nothing is written to disk."""
     job = Job.of(data, model, settings, device)
     if job.training.tensorboard:
-        raise ConfigError("tensorboard=true writes into a run directory; use felrec.train, which makes one")
+        raise ConfigError("tensorboard=true writes into a run directory; use felrec.train, which creates one")
     return job.fit(job.build(), MemoryCheckpoints(job.manifest()), Known.of(job.split))
 
 
@@ -53,7 +53,9 @@ def train(
     if begun:
         job = job.as_begun(begun.manifest)
     recommender = job.build()
-    with _tensorboard(job.training.tensorboard, out) as scalars:  # what cannot work must not leave a begun run behind
+    with _tensorboard(
+        job.training.tensorboard, out
+    ) as scalars:  # before the run, so that a missing package leaves no started run behind
         run = begun or RunDirectory.create(out, job.manifest())
         with run.alone():
             if run.manifest["finished"]:
@@ -64,9 +66,9 @@ def train(
 
 
 def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | None = None) -> FittedModel:
-    """The best checkpoint of a run, in the state after validation; or weights without a log, such as `pretrained`.
+    """Load the best checkpoint of a run, in the state after validation, or weights without a log, e.g. `pretrained`.
 
-    `settings` override those of scoring.
+    `settings` override scoring settings.
     """
     if weights := weights_folder(path):
         return load_weights(weights, device=pick_device(device), settings=settings)
@@ -92,10 +94,10 @@ def evaluate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Report:
-    """Evaluate on the test part of a log and leave the model as it was.
+    """Evaluate on the test part of a log, without changing the model.
 
-    By default the cache is as `cache_start` says. `block` is how many events protocol `online` scores before it
-    observes them, 256 by default.
+    The default of `cache` is given by `cache_start`. `block` is the number of events that protocol `online` scores
+    before it observes them, 256 by default.
     """
     for what, value, known in (
         ("protocol", protocol, get_args(Protocol)),
@@ -108,7 +110,7 @@ def evaluate(
     cache = cache_start(model, split, cache)
     if split.fingerprint != model.fingerprint and model_kind(model.name).one_log:
         raise CheckpointError(
-            f"{model.name} learned one vector for each item of its own log, which says nothing of another log or split;"
+            f"{model.name} learns one vector per item of its own log, so it cannot be used on another log or split;"
             " evaluate it on the log it was trained on, or train it on this one"
         )
     before = model.recommender.state()
@@ -131,7 +133,7 @@ def evaluate(
 
 
 def cache_start(model: FittedModel, split: Split, wanted: CacheStart | None = None) -> CacheStart:
-    """What an evaluation starts from: `kept` on the log that the model was trained on, `reset` on any other."""
+    """The initial cache of an evaluation: by default `kept` on the training log, `reset` on any other."""
     same_log = split.fingerprint == model.fingerprint
     if wanted == "kept" and not same_log:
         raise CheckpointError(
@@ -141,34 +143,34 @@ def cache_start(model: FittedModel, split: Split, wanted: CacheStart | None = No
 
 
 def _open_run(path: Path) -> RunDirectory:
-    """A run of one log."""
+    """Open a run that was trained on one log."""
     run = RunDirectory.open(path)
     if "log" not in run.manifest:
-        raise CheckpointError(f"{path} is a pretraining that was not finished; go on with felrec pretrain --resume")
+        raise CheckpointError(f"{path} is an unfinished pretraining; continue it with felrec pretrain --resume")
     return run
 
 
 def _reopen(out: Path, job: Job, given: dict[str, Any]) -> RunDirectory:
-    """A run to resume, if model, log and settings are those it was begun with."""
+    """Open a run to resume; raises an error if its model, log or settings differ."""
     run, name = _open_run(out), job.kind.name
     begun_on = run.manifest["device"]
     if run.manifest["model"] != name:
         raise CheckpointError(f"{out} is a run of {run.manifest['model']}, not of {name}; choose another --out")
     if begun_on != torch.device(job.device).type:
-        raise CheckpointError(f"{out} was begun on {begun_on}; resume it with --device {begun_on}")
+        raise CheckpointError(f"{out} was started on {begun_on}; resume it with --device {begun_on}")
     if fingerprint(run.manifest) != job.split.fingerprint:
-        raise CheckpointError(f"{out} was begun on another log; resume it with that one or choose another --out")
+        raise CheckpointError(f"{out} was started on another log; resume it with that log or choose another --out")
     asked = {**job.settings.model_dump(), **job.training.model_dump()}
     begun = {**run.manifest["settings"], **run.manifest["training"]}
     for setting in given:
         if asked[setting] != begun[setting]:
-            raise ConfigError(f"{out} was begun with {setting}={begun[setting]}; resume it without changing that")
+            raise ConfigError(f"{out} was started with {setting}={begun[setting]}; resume it without changing that")
     return run
 
 
 @contextmanager
 def _tensorboard(wanted: bool, out: Path) -> Iterator[tuple[Listener, ...]]:
-    """The listener that writes for TensorBoard, if that is wanted."""
+    """The listener that writes for TensorBoard, if wanted."""
     if not wanted:
         yield ()
         return

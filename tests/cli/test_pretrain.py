@@ -51,4 +51,4 @@ def test_a_pretraining_that_was_killed_is_no_run(tmp_path: Path, felrec: Felrec,
     ):
         done = felrec(*arguments)
         assert done.returncode == 2
-        assert "a pretraining that was not finished; go on with felrec pretrain --resume" in done.stderr
+        assert "is an unfinished pretraining; continue it with felrec pretrain --resume" in done.stderr

@@ -37,7 +37,7 @@ def test_list_names_every_experiment(invoke) -> None:  # type: ignore[no-untyped
         (["table-netflix"], "choose one of table-movielens"),
         (["ablation"], "needs --data LOG and --out DIR"),
         (["ablation", "--data", "x.csv", "--out", "o", "--scale", "hours=3"], "--scale hours=3"),
-        (["ablation", "--data", "x.csv", "--out", "o", "--models", "felrec-x"], "no model 'felrec-x'"),
+        (["ablation", "--data", "x.csv", "--out", "o", "--models", "felrec-x"], "unknown model 'felrec-x'"),
         (["ablation", "--data", "x.csv", "--out", "o", "--set", "wdith=3"], "'wdith'"),
         (["ablation", "--data", "no-such.csv", "--out", "o"], "no-such.csv"),
     ],

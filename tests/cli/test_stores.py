@@ -92,7 +92,7 @@ def test_an_overlapping_log_is_refused_without_late(
     asked = ("import", overlapping, run, "--store", store)
     refused = felrec(*asked)
     assert refused.returncode == 2
-    assert "of the 102 events to take in are older than the newest of the store" in refused.stderr
+    assert "of the 102 events to import are older than the newest event of the store" in refused.stderr
     assert "add --late skip" in refused.stderr
     assert "150 events in 1 blocks" in invoke("verify", store, run).stdout
     done = invoke(*asked, "--late", "skip").stdout
@@ -188,13 +188,16 @@ def test_errors_are_one_line(store: Path, run: Path, log: Path, tmp_path: Path, 
     engine = Engine.open(SqliteStore(store), runs.load(run))
     cases = [
         (("import", log, run, "--store", store), "in use by another engine; stop it first"),
-        (("verify", tmp_path / "text"), "no store of felrec"),
-        (("verify", tmp_path / "nothing"), "there is no store; check the path"),
+        (("verify", tmp_path / "text"), "not a felrec store"),
+        (("verify", tmp_path / "nothing"), "no such store; check the path"),
         (("verify", damaged), "; restore a backup"),
         (("backup", damaged, tmp_path / "copy"), "damaged"),
-        (("backup", store, store), "exists; give the backup a new name"),
+        (("backup", store, store), "exists; give the backup another name"),
         (("backup", store, tmp_path / "no" / "copy"), "there is no directory"),
-        (("serve", tmp_path / "no run", "--store", tmp_path / "made for nothing", "--port", "0"), "holds no run"),
+        (
+            ("serve", tmp_path / "no run", "--store", tmp_path / "made for nothing", "--port", "0"),
+            "is not a run directory",
+        ),
         (("replay", store, run, "--out", tmp_path / "new"), "give the log of that run with --log"),
         (("replay", store, run, "--out", store), "exists; give the new store another name"),
         (("export", store, tmp_path / "out.csv"), "give the log of that run with --log"),

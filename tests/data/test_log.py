@@ -143,8 +143,8 @@ GOOD = {"user": [1, 2], "item": ["a", "b"], "timestamp": [1, 2]}
         ({"user": [1.0, float("nan")]}, r"row 2: the user id nan"),
         ({"user": [True, False]}, r"column 'user' is Boolean, but a user id is .* --user-col"),
         ({"user": [[1], [2]]}, r"column 'user' is List"),
-        ({"user": [4, 4]}, r"all events are of one user.*--user-col"),
-        ({"item": ["a", "a"]}, r"all events are of one item"),
+        ({"user": [4, 4]}, r"all events have the same user.*--user-col"),
+        ({"item": ["a", "a"]}, r"all events have the same item"),
         ({"timestamp": [1, -1]}, r"row 2: the time -1"),
     ],
 )
@@ -157,7 +157,7 @@ def test_bad_frames_are_refused_in_one_line(change: dict[str, list[Any]], messag
 def test_empty_and_strange_frames_are_refused() -> None:
     with pytest.raises(DataError, match="no events"):
         InteractionLog.from_frame(pl.DataFrame(GOOD).clear())
-    with pytest.raises(DataError, match="dict is no frame"):
+    with pytest.raises(DataError, match="dict is not a frame"):
         InteractionLog.from_frame(GOOD)
     with pytest.raises(DataError, match="one type per column"):
         InteractionLog.from_frame(pd.DataFrame({**GOOD, "user": [1, "x"]}))

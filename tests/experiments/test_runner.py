@@ -167,7 +167,7 @@ def test_models_come_in_the_papers_order_and_new_ones_after_them() -> None:
     assert known.index("sasrec") < known.index("popularity") < known.index("felrec-q") < known.index("felrec-p")
     assert ExperimentRunner(Path(), models=("felrec-q", "popularity")).chosen() == ["popularity", "felrec-q"]
     assert ExperimentRunner(Path()).chosen(("felrec-q", "not-there-yet")) == ["felrec-q"]
-    with pytest.raises(ConfigError, match="no model"):
+    with pytest.raises(ConfigError, match="unknown model"):
         ExperimentRunner(Path(), models=("felrec-x",)).chosen()
 
 

@@ -125,7 +125,7 @@ def test_a_key_is_asked_for_and_used(browser: Browser, run: Path, tmp_path: Path
     with serving(run, tmp_path / "store.sqlite", "--keys", keys) as (url, _):
         page = context.new_page()
         page.goto(f"{url}/#/live/5")
-        expect(page.get_by_role("dialog")).to_contain_text("a key is needed")
+        expect(page.get_by_role("dialog")).to_contain_text("an API key is required")
         page.locator("#key").fill("schlüssel€")  # keys are ASCII
         page.keyboard.press("Enter")
         expect(page.locator("#key:invalid")).to_be_visible()
@@ -134,7 +134,7 @@ def test_a_key_is_asked_for_and_used(browser: Browser, run: Path, tmp_path: Path
         page.get_by_role("button", name="Enter a key").click()
         page.locator("#key").fill("another")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("dialog")).to_contain_text("this key is not known")
+        expect(page.get_by_role("dialog")).to_contain_text("unknown API key")
         page.locator("#key").fill(key)
         page.keyboard.press("Enter")
         expect(page.locator("#recommended li")).to_have_count(10)

@@ -119,7 +119,7 @@ def test_who_lost_the_store_to_another_cannot_write(tmp_path: Path) -> None:
         other = apsw.Connection(str(tmp_path / "s"))
         other.execute("UPDATE meta SET value = '99' WHERE name = 'fence'")
         other.close()
-        with pytest.raises(StoreBusy, match="taken the store over"):
+        with pytest.raises(StoreBusy, match="taken over the store"):
             store.commit(one_block())
 
 
@@ -128,7 +128,7 @@ def test_a_full_store_keeps_what_it_had_and_goes_on_when_there_is_room(tmp_path:
         store.commit(one_block())
         store.limit(store.size())
         large = Batch(1, 1, blocks=[Events.of(*np.zeros((3, 20_000)))], applied=2)
-        with pytest.raises(StoreFull, match="no room"):
+        with pytest.raises(StoreFull, match="no space left"):
             store.commit(large)
         assert store.verify() == []
         assert len(store.load().events) == 1
@@ -156,7 +156,7 @@ def test_there_is_no_backup_of_what_is_damaged(tmp_path: Path) -> None:
     other = apsw.Connection(str(tmp_path / "s"))
     other.execute("UPDATE blocks SET crc = crc + 1")
     other.close()
-    with SqliteStore(tmp_path / "s", "read") as reader, pytest.raises(StoreDamaged, match="so there is no copy of it"):
+    with SqliteStore(tmp_path / "s", "read") as reader, pytest.raises(StoreDamaged, match="so no backup was made"):
         reader.backup(tmp_path / "copy")
     assert not list(tmp_path.glob("*copy*"))
 
@@ -167,7 +167,7 @@ def test_a_backup_that_finds_no_room_names_the_copy(tmp_path: Path, monkeypatch:
         raise apsw.FullError
 
     monkeypatch.setattr(SqliteStore, "_copy", full)
-    with begun(tmp_path / "s") as store, pytest.raises(StoreFull, match=r"copy: there is no room"):
+    with begun(tmp_path / "s") as store, pytest.raises(StoreFull, match=r"copy: no space left"):
         store.backup(tmp_path / "copy")
     assert not list(tmp_path.glob("*copy*"))
 
@@ -190,13 +190,13 @@ def test_files_of_others_and_of_the_future_are_refused(tmp_path: Path) -> None:
     begun(tmp_path / "newer").close()
     apsw.Connection(str(tmp_path / "newer")).execute("PRAGMA user_version = 99")
     for name, error, words in (
-        ("text", StoreDamaged, "no store of felrec"),
-        ("foreign", StoreDamaged, "no store of felrec"),
+        ("text", StoreDamaged, "not a felrec store"),
+        ("foreign", StoreDamaged, "not a felrec store"),
         ("newer", StoreMismatch, "upgrade felrec"),
     ):
         with pytest.raises(error, match=words):
             SqliteStore(tmp_path / name)
-    with pytest.raises(StoreError, match="no store; check the path"):
+    with pytest.raises(StoreError, match="no such store; check the path"):
         SqliteStore(tmp_path / "missing", "read")
     with pytest.raises(StoreError, match="no directory"):
         SqliteStore(tmp_path / "missing" / "s")
@@ -282,7 +282,7 @@ def test_verify_names_what_is_wrong(filled: Path, tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "s", "read") as store:
         findings = " ".join(store.verify())
     assert "state: a row is damaged" in findings
-    assert "users: there should be rows" in findings
+    assert "users: expected rows" in findings
     assert "blocks: row 1 is damaged" in findings
     with pytest.raises(StoreDamaged, match="restore a backup"):
         SqliteStore(tmp_path / "s", "read").load()

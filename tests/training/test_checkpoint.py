@@ -14,7 +14,7 @@ from felrec.training.checkpoint import RunDirectory, write_tensors
 @pytest.mark.parametrize("name", ["best", "best-0003", "resume-0001-0000200", "items.parquet", "model.json"])
 def test_what_a_run_would_replace_is_not_touched(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
-    with pytest.raises(CheckpointError, match=f"holds {name}, which a run would replace; choose another --out"):
+    with pytest.raises(CheckpointError, match=f"contains {name}, which a run would overwrite; choose another --out"):
         RunDirectory.create(tmp_path, {})
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
@@ -45,7 +45,7 @@ def test_one_process_at_a_time_trains_in_a_run(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"cannot be written .*; make room, then go on with --resume"):
+    with pytest.raises(CheckpointError, match=r"cannot be written .*; free disk space, then continue with --resume"):
         write_tensors({"a": torch.zeros(2)}, tmp_path / "no folder" / "a.safetensors")
 
 
@@ -58,5 +58,5 @@ def test_a_finished_run_needs_no_lock(tmp_path: Path) -> None:
 def test_a_run_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "run", {})
     (tmp_path / "run").rename(tmp_path / "moved")
-    with pytest.raises(CheckpointError, match=r"cannot be written to .*; check its rights"), run.alone():
+    with pytest.raises(CheckpointError, match=r"cannot be written to .*; check its permissions"), run.alone():
         pass

@@ -22,16 +22,18 @@ class BPRMFSettings(Settings):
     """BPR-MF; the defaults are those of the paper and the authors' code."""
 
     width: int = Field(128, ge=1, description="size of every vector")
-    negatives: int = Field(1, ge=1, description="items drawn at random to compare each target with")
+    negatives: int = Field(1, ge=1, description="random negative items per target")
 
 
 class BPRMF(LearnedItems):
-    """Score = dot product. It has no state besides its weights; a new user is the mean of all users."""
+    """The score is a dot product. The model has no state besides its weights; a new user is the mean of all users."""
 
     represents = frozenset({"observed"})
 
     def __init__(self, settings: BPRMFSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
-        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # layers draw from the global generator when created: restore it afterwards
             super().__init__(sizes.train_items)
             self.user_table = nn.Embedding(sizes.train_users, settings.width)
             self.item_table = nn.Embedding(sizes.train_items, settings.width)
@@ -57,17 +59,17 @@ class BPRMF(LearnedItems):
         return Shuffled(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
 
     def begin_epoch(self) -> None:
-        """Nothing to prepare: it has no state."""
+        """Nothing to prepare: the model has no state."""
 
     def loss(self, batch: Events) -> Tensor:
-        """The item of each event against items drawn at random."""
+        """Rank the item of each event above random items."""
         users = self.user_table(self._rows(batch.users))  # (B, D)
         positive = torch.einsum("bd,bd->b", users, self._item_vectors(self._rows(batch.items)))
         others = self._item_vectors(self._negatives(len(batch), self.negatives))  # (B, K, D)
         return bpr(positive, torch.einsum("bd,bkd->bk", users, others))
 
     def reset(self) -> None:
-        """Nothing to forget: it has no state."""
+        """Nothing to reset: the model has no state."""
 
     def _tables(self) -> dict[str, Stored]:
         return {}

@@ -30,11 +30,11 @@ class GRU4RecSettings(Settings):
     width: int = Field(128, ge=1, description="size of every hidden state")
     layers: int = Field(3, ge=1, description="GRU layers")
     dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate between the layers")
-    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with")
+    negatives: int = Field(8, ge=1, description="random negative items per target")
 
 
 class OneHotGRUCell(nn.Module):
-    """A GRU cell whose input is one of so many rows: a one-hot vector times a matrix is a row of it."""
+    """A GRU cell with one-hot inputs: a one-hot vector times a matrix is a row of the matrix."""
 
     def __init__(self, rows: int, width: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class OneHotGRUCell(nn.Module):
         self.hidden = nn.Linear(width, 3 * width)
 
     def forward(self, rows: Tensor, hidden: Tensor) -> Tensor:
-        """Rows (B,) and hidden states (B, D) become hidden states (B, D)."""
+        """The next hidden states (B, D) from input rows (B,) and hidden states (B, D)."""
         reset, update, new = (self.rows(rows) + self.bias).chunk(3, dim=1)
         reset_hidden, update_hidden, new_hidden = self.hidden(hidden).chunk(3, dim=1)
         candidate = torch.tanh(new + torch.sigmoid(reset + reset_hidden) * new_hidden)
@@ -53,27 +53,29 @@ class OneHotGRUCell(nn.Module):
 class GRU4Rec(LearnedItems):
     """One-hot items, GRU layers, a prediction layer with tanh. The hidden states of each user's session are cached.
 
-    A session is kept as the hidden states before its newest item, and that item: the step from there to a
-    prediction is the one that is learned.
+    A session is stored as its newest item and the hidden states before that item: training learns the step from these
+    to a prediction.
     """
 
     represents = frozenset({"observed", "new_users"})
 
     def __init__(self, settings: GRU4RecSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
         s = settings
-        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # layers draw from the global generator when created: restore it afterwards
             super().__init__(sizes.train_items)
-            first = OneHotGRUCell(self.items + 1, s.width)  # row 0 begins a session, row r + 1 is item r
+            first = OneHotGRUCell(self.items + 1, s.width)  # row 0 starts a session, row r + 1 is item r
             self.cells = nn.ModuleList([first, *(nn.GRUCell(s.width, s.width) for _ in range(s.layers - 1))])
             self.output = nn.Linear(s.width, self.items)
         self.settings = settings
         self._begin(s.dropout, seed, device)
-        self.masks.size = 1 << 16  # to begin with: a step is short, and needs few masks
+        self.masks.size = 1 << 16  # initially: a step is short and needs few masks
         self.hidden = Cache(s.layers * s.width, self.device)
         self.newest = Histories(1)
 
     def _step(self, items: Rows, hidden: Tensor) -> Tensor:
-        """The newest items (B,) and the hidden states (B, L·D) before them become the hidden states after them."""
+        """The hidden states after the newest items (B,), from the hidden states (B, L·D) before them."""
         dropout = self._active_dropout()
         first, *others = hidden.chunk(self.settings.layers, dim=1)
         states = [self.cells[0](self._rows(items + 1), first)]
@@ -82,7 +84,7 @@ class GRU4Rec(LearnedItems):
         return torch.cat(states, dim=1)
 
     def _advance(self, users: Rows, lists: Pending) -> tuple[Rows, Tensor]:
-        """Each user's newest item and the hidden states before it, after a list of further items."""
+        """Each user's newest item and the hidden states before it, after applying a list of further items."""
         newest, hidden = self.newest.recent(users)[0][:, 0], self.hidden.read(users).clone()
         lengths = lists.stops - lists.starts
         for place in range(lengths.max(initial=0)):
@@ -105,11 +107,11 @@ class GRU4Rec(LearnedItems):
         return self.output.weight[rows]
 
     def _scores(self, vectors: Tensor, rows: Tensor) -> Tensor:
-        """Without the tanh of the loss: it keeps the order, but what is nearly 1 becomes equal."""
+        """Scores without the tanh of the loss, which keeps the order but rounds values near 1 to ties."""
         return vectors @ self._item_vectors(rows).T + self.output.bias[rows]
 
     def observe(self, block: Events) -> None:
-        """Advance the sessions in time order. Items that were not in the training part are left out."""
+        """Advance the sessions in time order. Items that are not in the training part are ignored."""
         known = block.items < self.items
         users, lists = Pending.of_owners(block.users[known], block.items[known])
         with inference(self):
@@ -120,15 +122,15 @@ class GRU4Rec(LearnedItems):
     # Training
 
     def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> Sessions:
-        """Each a random set of unfinished sessions."""
+        """Batches of random unfinished sessions."""
         return Sessions(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
 
     def begin_epoch(self) -> None:
-        """All sessions begin anew."""
+        """Restart all sessions."""
         self.reset()
 
     def loss(self, batch: TimeBatch) -> Tensor:
-        """Predict the next item of each session; gradients go back one step, as hidden states are cached."""
+        """The loss of the next item of each session; gradients go back one step, because hidden states are cached."""
         self._draw_masks()
         users, items = batch.events.users, batch.events.items
         after = self._step(*self._advance(users, Pending.none(len(users))))
@@ -146,7 +148,7 @@ class GRU4Rec(LearnedItems):
     # State
 
     def reset(self) -> None:
-        """Forget all sessions."""
+        """Remove all sessions."""
         self.hidden.clear()
         self.newest.clear()
 
@@ -155,7 +157,7 @@ class GRU4Rec(LearnedItems):
         return {"hidden": self.hidden.snapshot(), **super().state()}
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self.hidden.restore(state["hidden"])
         super().load_state(state)
 

@@ -1,4 +1,4 @@
-"""GRU4Rec-BPTT: the paper's variant of GRU4Rec that learns through time (Appendix A)."""
+"""GRU4Rec-BPTT: the paper's variant of GRU4Rec with backpropagation through time (Appendix A)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class GRU4RecBPTTSettings(Settings):
     width: int = Field(128, ge=1, description="size of every vector")
     layers: int = Field(3, ge=1, description="GRU layers")
     dropout: float = Field(0.1, ge=0, le=0.99, description="dropout rate before each layer")
-    history_length: int = Field(64, ge=1, description="newest items of a user that are read")
-    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with")
+    history_length: int = Field(64, ge=1, description="number of a user's newest items that are used")
+    negatives: int = Field(8, ge=1, description="random negative items per target")
 
 
 class GRU4RecBPTT(NextItem):
@@ -30,9 +30,11 @@ class GRU4RecBPTT(NextItem):
 
     def __init__(self, settings: GRU4RecBPTTSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
         s = settings
-        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # layers draw from the global generator when created: restore it afterwards
             super().__init__(sizes.train_items, s.width, s.history_length, s.negatives)
-            # One by one, since the dropout within a stack of layers cannot be given a generator.
+            # Separate layers, because the dropout inside a multi-layer GRU cannot use our generator.
             self.layers = nn.ModuleList(nn.GRU(s.width, s.width, batch_first=True) for _ in range(s.layers))
             self.output = nn.Linear(s.width, s.width)
         self._begin(s.dropout, seed, device)

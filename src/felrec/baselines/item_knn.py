@@ -1,4 +1,4 @@
-"""Item-kNN by co-occurrence, kept up event by event: what was taken soon after, or soon before, what you took last."""
+"""Item-kNN by co-occurrence, updated with every event: items that users take shortly before or after each other."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from felrec.recommender import EVERYTHING, Queries, Recommender, Weightless
 
 _HALF_LIVES = (300.0, 3_000.0)
 _SHARES = (0.1, 1.0)
-_AT_ONCE = 500_000  # neighbours that are added up together: bounds the memory of a block
+_AT_ONCE = 500_000  # neighbours summed at a time, which bounds the memory of a block
 
 
 class ItemKNNSettings(Settings):
     """Item-kNN by co-occurrence."""
 
-    history_length: int = Field(10, ge=1, description="newest items of a user, to count together and to score from")
+    history_length: int = Field(
+        10, ge=1, description="number of a user's newest items, for counting pairs and for scoring"
+    )
     shrinkage: float = Field(10.0, ge=0, description="makes items with few events less similar to others")
     popular_share: float | None = Field(
-        None, gt=0, description="of decayed popularity in the score; chosen on validation unless given"
+        None, gt=0, description="weight of decayed popularity in the score; default: chosen on validation"
     )
-    half_life: float | None = Field(
-        None, gt=0, description="of popularity, in events; chosen on validation unless given"
-    )
+    half_life: float | None = Field(None, gt=0, description="of popularity, in events; default: chosen on validation")
 
 
 class Neighbours(NamedTuple):
-    """Of several items: those of item h are `columns[bounds[h]:bounds[h + 1]]`."""
+    """The neighbours of several items: those of item h are `columns[bounds[h]:bounds[h + 1]]`."""
 
     bounds: NDArray[np.int64]  # (H + 1,)
-    columns: NDArray[np.int64]  # (M,) of the candidates
+    columns: NDArray[np.int64]  # (M,) columns of the candidates
     similarity: NDArray[np.float64]  # (M,)
 
 
 class ItemKNN(Weightless):
-    """Each event counts its item together with the last items of its user, and those with it.
+    """Each event counts the pairs of its item and the last items of its user, in both directions.
 
-    The similarity of two items is that count, divided by the root of the product of their events plus `shrinkage`. A
-    candidate is scored by its similarity to the user's last items, of which the k-th newest weighs 1/k; a share of its
-    decayed popularity is added, which decides where there is no evidence. An item counts together with itself too,
-    where it is taken again: so it learns whether people repeat.
+    The similarity of two items is that count, divided by the square root of the product of their event counts plus
+    `shrinkage`. A candidate's score is its similarity to the user's last items, of which the k-th newest has the weight
+    1/k, plus a share of its decayed popularity, which decides where no pairs were counted. A repeated item is counted
+    as a pair with itself, so that the model learns how often users repeat items.
 
     >>> knn = ItemKNN()
     >>> knn.observe(Events.of([0, 0, 1, 1, 2, 3], [7, 3, 7, 3, 5, 5], range(6)))
@@ -70,14 +70,14 @@ class ItemKNN(Weightless):
         self.reset()
 
     def reset(self) -> None:
-        """Forget all events."""
+        """Remove all counts."""
         self.popular = DecayedCounts(self.settings.half_life or _HALF_LIVES[0])
         self.events = DecayedCounts(half_life=None)  # of each item
         self.recent = Histories(self.settings.history_length)  # items of each user
         self.together = PairCounts()  # of items, in both directions
 
     def observe(self, block: Events) -> None:
-        """Count each event's item together with the items that its user had just before."""
+        """Count the pairs of each event's item and its user's previous items."""
         rows, mask = self.recent.recent(block.users, Pending.within_block(block.users, block.items))
         event, place = np.nonzero(mask)
         earlier, later = rows[event, place], block.items[event]
@@ -97,22 +97,22 @@ class ItemKNN(Weightless):
         asked, place = np.nonzero(mask)
         items, which = np.unique(rows[asked, place], return_inverse=True)
         neighbours = self._neighbours(items, candidates)
-        weight = 1 / (rows.shape[1] - place)  # the newest comes last
-        for some in _pieces(np.diff(neighbours.bounds)[which]):
-            at, of = spread(neighbours.bounds[which[some]], neighbours.bounds[which[some] + 1])
-            flat = asked[some][of] * len(candidates) + neighbours.columns[at]
-            evidence = weight[some][of] * neighbours.similarity[at]
+        weight = 1 / (rows.shape[1] - place)  # the newest item is last
+        for piece in _pieces(np.diff(neighbours.bounds)[which]):
+            at, of = spread(neighbours.bounds[which[piece]], neighbours.bounds[which[piece] + 1])
+            flat = asked[piece][of] * len(candidates) + neighbours.columns[at]
+            evidence = weight[piece][of] * neighbours.similarity[at]
             scores.view(-1).index_add_(0, torch.from_numpy(flat), torch.from_numpy(evidence))
         return scores
 
     def _neighbours(self, items: Rows, candidates: Rows) -> Neighbours:
-        """What was taken together with each of the items, out of the candidates."""
+        """The candidates that were counted together with each of the items."""
         found = self.together.of(items)
         column = np.full(int(max(candidates.max(initial=0), found.others.max(initial=0))) + 1, -1, dtype=np.int64)
         column[candidates] = np.arange(len(candidates))
         columns = column[found.others]
         wanted = np.flatnonzero(columns >= 0)
-        wanted = wanted[np.argsort(found.asked[wanted], kind="stable")]  # two sorted runs: merged quickly
+        wanted = wanted[np.argsort(found.asked[wanted], kind="stable")]  # fast, because these are two sorted runs
         asked, columns = found.asked[wanted], columns[wanted]
         roots = self._roots(items)[asked] * self._roots(candidates)[columns]
         similarity = self.together["count"][found.rows[wanted]] / (roots + self.settings.shrinkage)
@@ -122,7 +122,7 @@ class ItemKNN(Weightless):
         return np.sqrt(np.maximum(self.events.of(items), 0))
 
     def choices(self) -> Iterator[tuple[dict[str, Any], Recommender]]:
-        """How much popularity counts and how fast it fades, unless given."""
+        """Combinations of the weight and the half-life of popularity, unless given."""
         given = self.settings
         half_lives = _HALF_LIVES if given.half_life is None else (given.half_life,)
         shares = _SHARES if given.popular_share is None else (given.popular_share,)
@@ -135,7 +135,7 @@ class ItemKNN(Weightless):
 
 
 def _pieces(lengths: NDArray[np.int64]) -> Iterator[slice]:
-    """Consecutive runs of lists that are not too long together."""
+    """Consecutive lists with at most about `_AT_ONCE` entries in total."""
     piece = np.cumsum(lengths) // _AT_ONCE
     cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(lengths)]
     for start, stop in pairwise(cuts):
@@ -144,7 +144,7 @@ def _pieces(lengths: NDArray[np.int64]) -> Iterator[slice]:
 
 ITEM_KNN = ModelKind(
     "item-knn",
-    "what was taken together with the user's last items",
+    "items taken together with the user's last items",
     ItemKNNSettings,
     lambda settings, seed, device, sizes: ItemKNN(settings),
 )

@@ -1,4 +1,4 @@
-"""JODIE* (Kumar et al. 2019, as changed by the FELRec paper): trajectories of users and items, kept up by two RNNs."""
+"""JODIE* (Kumar et al. 2019, as changed by the FELRec paper): trajectories of users and items, updated by two RNNs."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ from felrec.data.tables.table import Stored
 from felrec.model_kind import ModelKind
 from felrec.recommender import EVERYTHING, LearnedWeights, Queries, StateOfTables, Tensors
 
-_LOG_SECONDS = 10.0  # by which the logarithm of a time is divided: half a day becomes about one
+_LOG_SECONDS = 10.0  # divisor of the logarithm of a duration: half a day becomes about one
 
 
 class JODIESettings(Settings):
     """JODIE*; the defaults are those of the paper and the authors' code."""
 
     width: int = Field(128, ge=1, description="size of every vector")
-    time: Literal["off", "on"] = Field("off", description="how long users and items stood still; off is the paper's")
-    online_lr: float = Field(0.01, ge=0, description="learning rate of the step for each observed block, 0 for none")
+    time: Literal["off", "on"] = Field(
+        "off", description="use the time since the last event of users and items; off as in the paper"
+    )
+    online_lr: float = Field(0.01, ge=0, description="learning rate of the step per observed block; 0: no step")
 
 
 class Moves(NamedTuple):
-    """What events do: the item that was expected and the one that came (B, 2D), and both sides before and after."""
+    """The effect of events: predicted and actual item vectors (B, 2D), and both sides before and after."""
 
     predicted: Tensor
     target: Tensor
@@ -47,10 +49,10 @@ class Moves(NamedTuple):
 
 
 class JODIE(LearnedWeights, StateOfTables):
-    """An event moves its user and its item; from where the user is, the vector of the next item is predicted.
+    """An event updates the vectors of its user and its item; the user's vector predicts that of the next item.
 
-    A vector of an item is [moved by events, learned]. The same for a user, whose previous item counts too. All events
-    of a batch start from where the batch found them. Every block that is observed is also learned from, by one step.
+    An item's vector is [updated by events, learned]. So is a user's, which also includes the previous item. All events
+    of a batch start from the vectors before the batch. The model also trains on every observed block, with one step.
     """
 
     represents = EVERYTHING
@@ -58,14 +60,16 @@ class JODIE(LearnedWeights, StateOfTables):
     def __init__(self, settings: JODIESettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
         super().__init__()
         self.settings, width = settings, settings.width
-        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # layers draw from the global generator when created: restore it afterwards
             self.user_table = nn.Embedding(sizes.users, width)
             self.item_table = nn.Embedding(sizes.items, width)
             self.user_rnn = nn.RNNCell(width + 1, width)
             self.item_rnn = nn.RNNCell(width + 1, width)
             self.prediction = nn.Linear(4 * width, 2 * width)
             self.projection = nn.Linear(1, width)
-        self.first_user = nn.Parameter(torch.zeros(width))  # where all users start
+        self.first_user = nn.Parameter(torch.zeros(width))  # the initial vector of all users
         self.first_item = nn.Parameter(torch.zeros(width))
         generator = torch.Generator().manual_seed(seed)
         draw_weights(self, generator)
@@ -75,17 +79,17 @@ class JODIE(LearnedWeights, StateOfTables):
         self.to(self.device)
         self.adaptation = Adaptation(self, settings.online_lr)
         self.users, self.items = Trajectories(width, self.device), Trajectories(width, self.device)
-        self.previous = Histories(1)  # the item that a user took last
+        self.previous = Histories(1)  # the last item of each user
 
     # Scoring and observing
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """Cosine (B, C) of the predicted vector and those of the items; -inf for an item never observed."""
+        """Cosine (B, C) of the predicted vector and the vectors of items; -inf for an item never observed."""
         unseen = torch.from_numpy(~self.items.known(candidates)).to(self.device)
         return self._match(queries, candidates).masked_fill_(unseen, -torch.inf)
 
     def observe(self, block: Events) -> None:
-        """Move users and items, and take a step along the gradient of the loss."""
+        """Update users and items, and take one optimiser step on the loss."""
         if not len(block):
             return
         with torch.set_grad_enabled(self.settings.online_lr > 0):
@@ -94,7 +98,7 @@ class JODIE(LearnedWeights, StateOfTables):
                 self.adaptation.step(loss)
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
-        """As published: scored from where the batch found everything; an item without an event counts as learned."""
+        """As published: score from the vectors before the batch; an item without events has its learned vector."""
         scores = self._match(Queries.before_each(block), candidates)
         self.observe(block)
         return scores
@@ -114,15 +118,15 @@ class JODIE(LearnedWeights, StateOfTables):
         return InTime(events, settings.batch_size, settings.trained_share, (settings.seed, epoch))
 
     def begin_epoch(self) -> None:
-        """All trajectories start again."""
+        """Reset all trajectories."""
         self.reset()
 
     def loss(self, batch: TimeBatch) -> Tensor:
-        """Three mean squared errors between unit vectors; the batch is applied."""
+        """The sum of three mean squared errors between unit vectors; also applies the batch."""
         return self._loss(batch.events, batch.trained)
 
     def _loss(self, events: Events, trained: NDArray[np.bool_] | None = None) -> Tensor:
-        """The predicted item should be the one that came, and neither side should drift far."""
+        """Penalises wrong predictions of the item and large updates of either side."""
         moves = self._moves(events)
         self.users.move(events.users, moves.users_after.detach(), events.times)
         self.items.move(events.items, moves.items_after.detach(), events.times)
@@ -152,7 +156,7 @@ class JODIE(LearnedWeights, StateOfTables):
         )
 
     def _predict(self, users: Tensor, rows: Rows, previous: Rows, elapsed: Tensor) -> Tensor:
-        """The vector (B, 2D) of the next item, from where the user has drifted to and what they took last."""
+        """Predict the vector (B, 2D) of the next item from the user's projected vector and previous item."""
         projected = users * (1 + self.projection(elapsed))
         last = [self._items(previous), _learned(self.item_table, previous)]
         predicted: Tensor = self.prediction(torch.cat([projected, *last, _learned(self.user_table, rows)], dim=1))
@@ -169,7 +173,7 @@ class JODIE(LearnedWeights, StateOfTables):
         return torch.where(known[:, None], side.vectors.read(rows), first)
 
     def _elapsed(self, side: Trajectories, rows: Rows, times: Times) -> Tensor:
-        """How long (B, 1) each has stood still, on a logarithmic scale; zero for the first time and with `time=off`."""
+        """Log time (B, 1) since the last update of each row; zero for the first event and with `time=off`."""
         if self.settings.time == "off":
             return torch.zeros(len(rows), 1, device=self.device)
         seconds = np.nan_to_num(np.maximum(times - side.since(rows), 0))
@@ -180,23 +184,23 @@ class JODIE(LearnedWeights, StateOfTables):
         return {}
 
     def load_memory(self, memory: Tensors) -> None:
-        """Nothing to put back."""
+        """Nothing to restore."""
 
     # State and weights
 
     def reset(self) -> None:
-        """Forget all events, and what was learned from them since training."""
+        """Remove all trajectories, and undo the training on observed blocks."""
         self.adaptation.undo()
         self.users.clear()
         self.items.clear()
         self.previous.clear()
 
     def state(self) -> Tensors:
-        """Trajectories and previous items, and the parameters where events have changed them."""
+        """Trajectories, previous items, and the parameters if observed blocks have changed them."""
         return super().state() | self.adaptation.state()
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         super().load_state(state)
         self.adaptation.load_state(state)
 
@@ -204,11 +208,11 @@ class JODIE(LearnedWeights, StateOfTables):
         return {"previous.": self.previous, "users.": self.users, "items.": self.items}
 
     def weights(self) -> Tensors:
-        """What training learned."""
+        """The trained parameters, without the changes of observed blocks."""
         return self.adaptation.trained()
 
     def load_weights(self, weights: Tensors) -> None:
-        """Put back what `weights` returned."""
+        """Restore what `weights` returned."""
         self.adaptation.load_trained(weights)
 
 
@@ -226,7 +230,7 @@ def _distance(vectors: Tensor, target: Tensor) -> Tensor:
 
 JODIE_STAR = ModelKind(
     "jodie",
-    "users and items moved by RNNs, learning on",
+    "users and items updated by RNNs, trained online",
     JODIESettings,
     JODIE,
     NO_WARMUP | {"epochs": 50, "optimizer": "adamw", "lr": 0.1},

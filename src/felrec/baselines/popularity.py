@@ -30,7 +30,7 @@ class PopularitySettings(Settings):
 class DecayedPopularitySettings(Settings):
     """Decayed popularity."""
 
-    half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
+    half_life: float | None = Field(None, gt=0, description="in events; default: chosen on validation")
 
 
 class Popularity(Weightless):
@@ -49,7 +49,7 @@ class Popularity(Weightless):
         self.counts = DecayedCounts(half_life=None)
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """The same row for everyone, -inf for an item never observed."""
+        """The same row for every user; -inf for an item never observed."""
         return torch.from_numpy(self.counts.of(candidates)).expand(len(queries), -1)
 
     def observe(self, block: Events) -> None:
@@ -57,7 +57,7 @@ class Popularity(Weightless):
         self.counts.add(block.items)
 
     def change(self, block: Events) -> RowChange:
-        """The counts of the items of the block."""
+        """The new counts of the items of a block."""
         return self.counts.change(block.items)
 
     def apply_change(self, change: RowChange) -> None:
@@ -69,7 +69,7 @@ class Popularity(Weightless):
         return self.counts.forget(remains.items, remains.taken, remains.left)
 
     def reset(self) -> None:
-        """Forget all counts."""
+        """Remove all counts."""
         self.counts.clear()
 
     def _tables(self) -> dict[str, Stored]:
@@ -77,7 +77,7 @@ class Popularity(Weightless):
 
 
 class DecayedPopularity(Popularity):
-    """Score of an item = its events, each weighing half as much after every `half_life` events of the log."""
+    """Score of an item = its event count, where weights halve with every `half_life` events of the log."""
 
     def __init__(self, settings: DecayedPopularitySettings | None = None) -> None:
         self.counts = DecayedCounts((settings or DecayedPopularitySettings()).half_life or HALF_LIFE_CHOICES[2])
@@ -97,7 +97,7 @@ POPULARITY = ModelKind(
 )
 DECAYED_POPULARITY = ModelKind(
     "decayed-popularity",
-    "events of an item, halved every so many events of the log",
+    "event count of an item, with exponential decay",
     DecayedPopularitySettings,
     lambda settings, seed, device, sizes: DecayedPopularity(settings),
 )

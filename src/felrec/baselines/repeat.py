@@ -20,8 +20,8 @@ from felrec.data.tables.table import Stored
 from felrec.model_kind import ModelKind
 from felrec.recommender import EVERYTHING, Queries, Recommender, Weightless
 
-_HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone: own items decide more
-_BLEND = 100.0  # an item that makes up about one per cent of what is taken now weighs as much as having had it once
+_HALF_LIVES = (100, 300, 1_000, 3_000, 10_000)  # fewer than for popularity alone, which matters less here
+_BLEND = 100.0  # an item with about one per cent of current events weighs as much as one earlier event of the user
 
 RepeatOrder = Literal["recency", "frequency", "blend"]
 
@@ -29,26 +29,26 @@ RepeatOrder = Literal["recency", "frequency", "blend"]
 class RepeatSettings(Settings):
     """The user's own items first, then decayed popularity."""
 
-    order: RepeatOrder | None = Field(None, description="chosen on validation unless given")
-    half_life: float | None = Field(None, gt=0, description="in events; chosen on validation unless given")
-    pause: int = Field(30, ge=0, description="minutes; unless by recency, what was taken since then comes last")
+    order: RepeatOrder | None = Field(None, description="order of own items; default: chosen on validation")
+    half_life: float | None = Field(None, gt=0, description="in events; default: chosen on validation")
+    pause: int = Field(30, ge=0, description="minutes; items of the last minutes come last (not with recency)")
 
 
 class Own(NamedTuple):
-    """What the users of some queries had, one entry per query and item."""
+    """The own items of the users of queries, one entry per query and item."""
 
-    asked: NDArray[np.int64]  # (M,) which query
+    asked: NDArray[np.int64]  # (M,) index of the query
     items: Rows  # (M,)
-    taken: NDArray[np.int64]  # (M,) how often
-    last: NDArray[np.int64]  # (M,) number of the last such event in the log
-    minute: NDArray[np.int64]  # (M,) when that was, since 1970
+    taken: NDArray[np.int64]  # (M,) number of events
+    last: NDArray[np.int64]  # (M,) number of the last of these events in the log
+    minute: NDArray[np.int64]  # (M,) its time in minutes since 1970
 
 
 class Repeat(Weightless):
-    """Own items by recency, or by how often they were taken with those of the last `pause` minutes put last.
+    """Own items by recency, or by frequency with items of the last `pause` minutes at the end.
 
-    The rest of the catalogue follows by decayed popularity. With `blend` it does not only follow: what very many take
-    now comes before what the user had once.
+    The rest of the catalogue follows by decayed popularity. With `blend`, very popular items rank above items that the
+    user had once.
 
     >>> repeat = Repeat(RepeatSettings(order="frequency"))
     >>> repeat.observe(Events.of([0, 0, 0, 1, 2], [7, 7, 3, 5, 5], [0, 60, 120, 180, 240]))
@@ -64,18 +64,18 @@ class Repeat(Weightless):
         self.reset()
 
     def reset(self) -> None:
-        """Forget all events."""
+        """Remove all counts."""
         self.counts = DecayedCounts(self.half_life)
-        self.pairs = PairCounts(last=np.int64, minute=np.int32)  # of users and the items they took
+        self.pairs = PairCounts(last=np.int64, minute=np.int32)  # of users and items
 
     def observe(self, block: Events) -> None:
-        """Count, and remember who took what when."""
+        """Count the items, and record the pairs of users and items with their times."""
         nth = self.counts.events + np.arange(len(block))
         self.pairs.add(block.users, block.items, last=nth, minute=_minutes(block.times))
         self.counts.add(block.items)
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """Own items above popularity, what was just taken below it."""
+        """Own items rank above popular items, recently taken ones below them."""
         popular = self._popular(candidates)
         scores = torch.from_numpy(popular).expand(len(queries), -1).clone()
         own = self._own(queries)
@@ -87,28 +87,28 @@ class Repeat(Weightless):
         return scores
 
     def _popular(self, items: Rows) -> NDArray[np.float64]:
-        """The popularity of items: below 1, so that all own items come first, unless the two are to be blended."""
+        """The popularity of items: below 1, so that all own items come first, except with `blend`."""
         counts = self.counts.of(items)
         if self.settings.order == "blend":
             return counts * (_BLEND / self.half_life)
         return 1 - 1 / (1 + np.maximum(counts, 0)) + np.where(counts < 0, counts, 0)  # -inf stays -inf
 
     def _own(self, queries: Queries) -> Own:
-        """What was observed, and on top of it what is pending: later than all that, and at the time of the query."""
+        """Own items from observed events, and from pending events, which are later."""
         asked, items, rows = self.pairs.of(queries.users)
         stored = Own(asked, items, *(self.pairs[name][rows].astype(np.int64) for name in ("count", "last", "minute")))
         return stored if not len(queries.pending.values) else _with_pending(stored, queries, self.counts.events)
 
     def _own_scores(self, own: Own, queries: Queries) -> NDArray[np.float64]:
-        """One score (M,) per entry: at least 1 for an own item, -1 for what was just taken."""
+        """One score (M,) per entry: at least 1 for an own item, -1 for a recently taken one."""
         if self.settings.order not in ("frequency", "blend"):
             return 1 + own.last.astype(np.float64)
         paused = own.minute > _minutes(queries.times)[own.asked] - self.settings.pause
-        popular = np.maximum(self._popular(own.items), 0)  # decides among equally frequent ones
+        popular = np.maximum(self._popular(own.items), 0)  # breaks ties of frequency
         return np.where(paused & (self.settings.pause > 0), -1.0, own.taken + popular)
 
     def choices(self) -> Iterator[tuple[dict[str, Any], Recommender]]:
-        """Every order with every half-life, unless one of the two was given."""
+        """Every combination of order and half-life, unless given."""
         for order in get_args(RepeatOrder) if self.settings.order is None else (self.settings.order,):
             for half_life in _HALF_LIVES if self.settings.half_life is None else (self.settings.half_life,):
                 settings = self.settings.model_copy(update={"order": order, "half_life": float(half_life)})
@@ -119,7 +119,7 @@ class Repeat(Weightless):
 
 
 def _with_pending(stored: Own, queries: Queries, events: int) -> Own:
-    """Add the user's own events of the block: one entry per query and item again."""
+    """Merge the user's pending events into the entries, which stay one per query and item."""
     at, asked = spread(queries.pending.starts, queries.pending.stops)
     waiting = asked << 32 | queries.pending.values[at]
     keys, entry = np.unique(np.concatenate([stored.asked << 32 | stored.items, waiting]), return_inverse=True)

@@ -22,17 +22,17 @@ from felrec.model.paper.attention import TransformerBlock, TransformerSettings
 from felrec.model.paper.encoder import sinusoids
 from felrec.model_kind import ModelKind
 
-_POSITIONS = 2048  # encoded together on a CPU: their activations stay in its caches
+_POSITIONS = 2048  # positions encoded at a time on a CPU, so that activations stay in its caches
 
 
 class SASRecSettings(TransformerSettings):
     """SASRec; the defaults are those of the paper and the authors' code."""
 
-    history_length: int = Field(64, ge=1, description="newest items of a user that are read")
+    history_length: int = Field(64, ge=1, description="number of a user's newest items that are used")
     loss: Literal["bpr", "cross-entropy"] = Field(
         "bpr", description="against sampled negatives as in the paper, or against the whole catalogue"
     )
-    negatives: int = Field(8, ge=1, description="items drawn at random to compare each target with (bpr)")
+    negatives: int = Field(8, ge=1, description="random negative items per target (bpr)")
 
 
 class SASRec(NextItem):
@@ -42,7 +42,9 @@ class SASRec(NextItem):
 
     def __init__(self, settings: SASRecSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
         s = settings
-        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # layers draw from the global generator when created: restore it afterwards
             super().__init__(sizes.train_items, s.width, s.history_length, s.negatives)
             self.register_buffer("codes", sinusoids(s.history_length, s.width), persistent=False)
             self.input_norm = nn.LayerNorm(s.width)
@@ -53,12 +55,12 @@ class SASRec(NextItem):
         self._begin(s.dropout, seed, device)
 
     def _groups(self, lengths: NDArray[np.int64]) -> Iterable[NDArray[np.int64]]:
-        """On a CPU those of about the same length, so that little padding is computed."""
+        """On a CPU, sequences of similar length are grouped, so that little padding is computed."""
         return by_length(lengths, _POSITIONS) if self.device.type == "cpu" else super()._groups(lengths)
 
     def _encode(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         dropout = self._active_dropout()
-        # Padding is on the right, where a causal position does not look: no mask is needed.
+        # Padding is on the right, which causal attention never reads, so no mask is needed.
         age = (lengths[:, None] - 1 - torch.arange(inputs.shape[1], device=self.device)).clamp_(min=0)
         x = self.table(inputs) * math.sqrt(self.settings.width) + self.codes[age]  # (B, N, D)
         x = self.input_norm(drop(x, dropout))

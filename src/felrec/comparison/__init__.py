@@ -1,4 +1,4 @@
-"""Several models on one log, with intervals; the paper's experiments are made of the same trials."""
+"""Compare several models on one log, with confidence intervals; the paper's experiments use the same trials."""
 
 from felrec.comparison.comparing import (
     ENOUGH,

@@ -1,4 +1,4 @@
-"""Several models on one log: trained, tested, and each set against the best simple baseline."""
+"""Train and test several models on one log and compare each with the best simple baseline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from felrec.evaluation.report import Report
 from felrec.registry import model_kind
 
 JUDGED_BY = ("hr@10", "mrr")
-ENOUGH = 500  # test events of a partition that are worth a comparison of their own
+ENOUGH = 500  # fewest test events of a partition that is compared separately
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Difference:
     partition: str = "total"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it in plain values."""
-        told = {"model": self.model, "partition": self.partition, "metric": self.metric, "baseline": self.baseline}
-        return {**told, **self.interval._asdict(), "verdict": self.interval.verdict}
+        """Return a dictionary of plain values."""
+        names = {"model": self.model, "partition": self.partition, "metric": self.metric, "baseline": self.baseline}
+        return {**names, **self.interval._asdict(), "verdict": self.interval.verdict}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The reports in the order the models were named, and how they differ."""
+    """The reports, in the order of the models given, and their differences."""
 
     reports: list[Report]
     differences: list[Difference]
@@ -53,7 +53,7 @@ class Comparison:
     test_times: Times
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `comparison.json` holds."""
+        """Return the content of `comparison.json`."""
         return {
             "log": self.fingerprint,
             "models": {report.model: report.to_json() for report in self.reports},
@@ -62,19 +62,19 @@ class Comparison:
 
 
 def read_names(text: str) -> list[str]:
-    """Names of models with commas between, each once.
+    """Parse distinct model names separated by commas.
 
     >>> read_names("felrec-q, popularity")
     ['felrec-q', 'popularity']
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or len(set(names)) < len(names):
-        raise ConfigError(f"--models {text}: name each model once, with commas between")
+        raise ConfigError(f"--models {text}: give each model once, separated by commas")
     return names
 
 
 def settings_by_model(models: Sequence[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Give each setting to every model that has it; a setting that none of them has is an error."""
+    """Assign each setting to every model that has it; a setting that no model has is an error."""
     kinds = [model_kind(name) for name in models]
     fields = {kind.name: {*kind.settings.model_fields, *TrainingSettings.model_fields} for kind in kinds}
     for key in given:
@@ -97,7 +97,7 @@ def compare(
     resume: bool = False,
     reporter: ProgressReporter | None = None,
 ) -> Comparison:
-    """Train each model into `out/NAME` and test it. With `resume`, what is finished is not done again."""
+    """Train each model into `out/NAME` and test it. With `resume`, finished work is not repeated."""
     reporter = reporter or Silent()
     reports = []
     for name, own in settings_by_model(models, settings or {}).items():
@@ -109,9 +109,9 @@ def compare(
 
 
 def differences(reports: Sequence[Report], users: Rows) -> list[Difference]:
-    """Every model against the best of those without parameters, the simple baselines, metric by metric.
+    """Compare every model with the best simple baseline (a model without parameters), for each metric.
 
-    Over all events first, then over those of each partition that has enough of them. `users` are those of the events.
+    First over all events, then over each partition with enough events. `users` are the users of the events.
     """
     simple = [report for report in reports if report.parameters == 0]
     if not simple:
@@ -147,7 +147,7 @@ def _differences(
 
 
 def write(comparison: Comparison, out: Path) -> list[Path]:
-    """Write `comparison.json` and the plot as PNG and SVG; their paths."""
+    """Write `comparison.json` and the plot as PNG and SVG; return their paths."""
     files = [out / f"comparison.{ending}" for ending in ("json", "png", "svg")]
     files[0].write_text(json.dumps(comparison.to_json(), indent=2) + "\n")
     for file in files[1:]:
@@ -156,6 +156,6 @@ def write(comparison: Comparison, out: Path) -> list[Path]:
 
 
 def _per_event(report: Report, metric: str) -> Floats:
-    """As in `total`: an event that the model cannot represent is a miss."""
+    """A metric per event; as in `total`, an event that the model cannot represent is a miss."""
     can = np.isin(report.partition, [code for code, name in enumerate(PARTITIONS) if name in report.represents])
     return np.where(can, report.results.metrics[metric], 0.0)

@@ -1,4 +1,4 @@
-"""How long work reports its progress."""
+"""Progress reporting of long work."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from felrec.training.trainer import Listener
 
 
 class TrainingListener(Listener, Protocol):
-    """A listener that also hears how many events a model without gradients applied."""
+    """A listener that also receives the number of events that a model without gradients applied."""
 
     def __call__(self, events: int, /) -> None:
-        """So many more events were applied."""
+        """Called when this many more events were applied."""
         ...
 
 
 class ProgressReporter(Protocol):
-    """Shows the progress of everything that takes long."""
+    """Shows the progress of training and evaluation."""
 
     def training(self, model: str, run: Path) -> AbstractContextManager[TrainingListener]:
-        """Follow a training run."""
+        """Show the progress of a training run."""
         ...
 
     def evaluating(self, model: str, events: int) -> AbstractContextManager[Callable[[int], None]]:
-        """Follow an evaluation that will walk over so many events."""
+        """Show the progress of an evaluation of this many events."""
         ...
 
 
@@ -35,12 +35,12 @@ class Silent:
 
     @contextmanager
     def training(self, model: str, run: Path) -> Iterator[TrainingListener]:
-        """Follow a training run without a word."""
+        """Ignore the progress of a training run."""
         yield _SilentListener()
 
     @contextmanager
     def evaluating(self, model: str, events: int) -> Iterator[Callable[[int], None]]:
-        """Follow an evaluation without a word."""
+        """Ignore the progress of an evaluation."""
         yield lambda done: None
 
 

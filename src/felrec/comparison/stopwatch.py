@@ -1,4 +1,4 @@
-"""The CPU time that a run takes, added up in a file over all the processes that worked on it."""
+"""The CPU time of a run, summed in a file over all processes that worked on it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from felrec.comparison.progress import TrainingListener
 from felrec.files import write_atomically
 
 COST = "cost.json"
-_SAVED_EVERY = 5.0  # seconds; what a killed process does not get to write is lost
+_SAVED_EVERY = 5.0  # seconds; a killed process loses the time since its last write
 
 
 class Stopwatch:
-    """A listener that counts CPU time and passes everything on; two busy threads make two seconds in one."""
+    """A listener that measures CPU time and forwards all calls; two busy threads count two seconds per second."""
 
     def __init__(self, run: Path, listener: TrainingListener) -> None:
         self.run, self.listener = run, listener
@@ -25,17 +25,17 @@ class Stopwatch:
         self._since, self._saved = time.process_time(), time.monotonic()
 
     def __call__(self, events: int, /) -> None:
-        """A model without gradients applied events."""
+        """Called when a model without gradients applied events."""
         self._add("train_seconds", events)
         self.listener(events)
 
     def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
-        """After a step."""
+        """Called after a step."""
         self._add("train_seconds", events)
         self.listener.step(epoch=epoch, step=step, steps=steps, events=events, loss=loss, lr=lr)
 
     def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
-        """After a validation and its checkpoint."""
+        """Called after a validation and its checkpoint."""
         self._add("validation_seconds")
         self.listener.validated(epoch=epoch, step=step, steps=steps, metrics=metrics, best=best)
 
@@ -48,24 +48,24 @@ class Stopwatch:
             self.save()
 
     def save(self) -> None:
-        """Write what was counted so far."""
+        """Write the times so far."""
         write_atomically(self.run / COST, json.dumps(self.cost) + "\n")
         self._saved = time.monotonic()
 
 
 @contextmanager
 def timed(run: Path, listener: TrainingListener) -> Iterator[Stopwatch]:
-    """Count the work on a run, and save the count whatever happens."""
+    """Measure the work on a run, and save the result even on errors."""
     stopwatch = Stopwatch(run, listener)
     try:
         yield stopwatch
     finally:
-        if run.is_dir():  # a run that could not begin has no folder
+        if run.is_dir():  # a run that failed to start has no folder
             stopwatch.save()
 
 
 def read_cost(run: Path) -> dict[str, Any]:
-    """What a run has cost so far; empty if it was not counted."""
+    """The cost of a run so far; empty if it was not measured."""
     try:
         cost: dict[str, Any] = json.loads((run / COST).read_text())
     except FileNotFoundError:

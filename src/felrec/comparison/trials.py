@@ -1,4 +1,4 @@
-"""A trial of a table: a model trained with certain settings and tested in a certain way, each done once."""
+"""A trial, one row of a table: a model trained with given settings and tested in a given way, each once."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from felrec.fitted import FittedModel
 
 @dataclass(frozen=True)
 class Trial:
-    """What a table calls it, how it is trained, and how it is tested."""
+    """The name of a trial, how its model is trained, and how it is tested."""
 
     name: str
     model: str
     settings: dict[str, Any] = field(default_factory=dict)  # of the model and its training
-    scoring: dict[str, Any] = field(default_factory=dict)  # settings that are changed after the training
-    cache: CacheStart | None = None  # None: kept on the log of the training, reset on any other
+    scoring: dict[str, Any] = field(default_factory=dict)  # settings changed after training
+    cache: CacheStart | None = None  # None: kept on the training log, reset on any other
     protocol: Protocol = "online"
-    exclude_seen: ExcludeSeen | None = None  # None: as in the training
+    exclude_seen: ExcludeSeen | None = None  # None: as in training
 
 
 @dataclass(frozen=True)
 class Tested:
-    """A report, and the CPU seconds that it took."""
+    """A report and the CPU seconds of its evaluation."""
 
     report: Report
     cpu_seconds: float
@@ -46,7 +46,7 @@ class Tested:
 def train_trial(
     trial: Trial, split: Split, folder: Path, reporter: ProgressReporter, *, device: str, resume: bool
 ) -> FittedModel:
-    """Train a trial's model into a folder; with `resume`, what is finished is only loaded."""
+    """Train a trial's model into a folder; with `resume`, a finished model is only loaded."""
     with reporter.training(trial.name, folder) as listener, timed(folder, listener) as counted:
         return runs.train(
             split,
@@ -70,18 +70,18 @@ def evaluate_trial(
     device: str,
     log: str = "",
 ) -> Tested:
-    """The report of a trial, made once and kept in its run; `log` names the test log if it is another."""
+    """The report of a trial, computed once and stored in its run; `log` names the test log if it is another one."""
     way = _way(trial, log)
     files = folder / f"report{way}.json", folder / f"events{way}.parquet"
     return _stored(trial, split, *files) or _evaluated(trial, model, split, reporter, device, *files)
 
 
 def _way(trial: Trial, log: str) -> str:
-    """Say in a file's name how a model was tested, where that is not the usual way."""
-    said = [log, trial.cache if trial.cache != "kept" else "", trial.protocol if trial.protocol != "online" else ""]
-    said += [trial.exclude_seen and f"exclude-seen={trial.exclude_seen}"]
-    said += [f"{key}={value}" for key, value in sorted(trial.scoring.items())]
-    return "".join(f"-{word}" for word in said if word)
+    """A file name suffix that says how a model was tested, empty for the default."""
+    words = [log, trial.cache if trial.cache != "kept" else "", trial.protocol if trial.protocol != "online" else ""]
+    words += [trial.exclude_seen and f"exclude-seen={trial.exclude_seen}"]
+    words += [f"{key}={value}" for key, value in sorted(trial.scoring.items())]
+    return "".join(f"-{word}" for word in words if word)
 
 
 def _evaluated(
@@ -110,16 +110,16 @@ def _evaluated(
     spent = time.process_time() - began
     report = replace(report, model=trial.name)
     report.write_events(events_file)
-    # The report comes last and whole: its presence says that both files are complete.
-    told = {**report.to_json(), "represents": sorted(report.represents), "cpu_seconds": spent}
-    write_atomically(report_file, json.dumps(told, indent=2) + "\n")
+    # The report is written last and atomically: if it exists, both files are complete.
+    stored = {**report.to_json(), "represents": sorted(report.represents), "cpu_seconds": spent}
+    write_atomically(report_file, json.dumps(stored, indent=2) + "\n")
     return Tested(report, spent)
 
 
 def _stored(trial: Trial, split: Split, report_file: Path, events_file: Path) -> Tested | None:
-    """Return the report that an interrupted comparison left, if it is there."""
+    """Return the report that an interrupted comparison stored, if any."""
     try:
-        told = json.loads(report_file.read_text())
+        stored = json.loads(report_file.read_text())
         events = pl.read_parquet(events_file)
     except (OSError, ValueError, pl.exceptions.PolarsError):
         return None
@@ -127,9 +127,9 @@ def _stored(trial: Trial, split: Split, report_file: Path, events_file: Path) ->
     start, stop = split.bounds("test")
     report = Report(
         model=trial.name,
-        **{key: told[key] for key in ("protocol", "cache", "exclude_seen", "seed", "parameters", "seconds")},
-        block=told.get("block", BLOCK[trial.protocol]),
-        represents=frozenset(told["represents"]),
+        **{key: stored[key] for key in ("protocol", "cache", "exclude_seen", "seed", "parameters", "seconds")},
+        block=stored.get("block", BLOCK[trial.protocol]),
+        represents=frozenset(stored["represents"]),
         partition=split.partition(start, stop),
         results=EventResults(
             events=events["event"].to_numpy(),
@@ -140,7 +140,7 @@ def _stored(trial: Trial, split: Split, report_file: Path, events_file: Path) ->
             metrics={name: events[column].to_numpy() for name, column in columns.items()},
         ),
     )
-    return Tested(report, told["cpu_seconds"])
+    return Tested(report, stored["cpu_seconds"])
 
 
 def _trained_with(folder: Path) -> TrainingSettings:

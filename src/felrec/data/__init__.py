@@ -1,4 +1,4 @@
-"""Logs of interactions: read, fetched, cut, summarised and made up. Nothing here imports torch."""
+"""Interaction logs: read, download, split, summarise and generate them. Nothing here imports torch."""
 
 from felrec.data.events import Events, Rows, Times
 from felrec.data.log import InteractionLog

@@ -1,7 +1,7 @@
-"""How an epoch is cut into batches.
+"""How an epoch is divided into batches.
 
-A model says which cut it learns from. Batches depend on the settings, the seed and the epoch alone, never on what
-was drawn before, so that a resumed epoch is the same epoch.
+Each model chooses its kind of batches. They depend only on the settings, the seed and the epoch, never on earlier
+random draws, so that a resumed epoch has the same batches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from felrec.data.events import Events
 
 
 class Batch(Protocol):
-    """What a step learns from; its length is the number of events."""
+    """The training data of one step; its length is the number of events."""
 
     def __len__(self) -> int: ...
 
@@ -28,7 +28,7 @@ class Batches(Protocol[B_co]):
     """The batches of one epoch, by step."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of batches."""
         ...
 
     def __getitem__(self, step: int, /) -> B_co:
@@ -38,7 +38,7 @@ class Batches(Protocol[B_co]):
 
 @dataclass(frozen=True)
 class TimeBatch:
-    """Consecutive events, and which of them to learn from: all of them if `trained` is None."""
+    """Consecutive events, and which of them to train on: all of them if `trained` is None."""
 
     events: Events
     trained: NDArray[np.bool_] | None = None
@@ -48,7 +48,7 @@ class TimeBatch:
 
 
 class InTime:
-    """Batches in time order, of which a random `share` of the events is learned from.
+    """Batches in time order; a random `share` of the events of each is trained on.
 
     >>> events = Events.of(range(9), range(9), range(9))
     >>> [len(batch) for batch in InTime(events, 4)]
@@ -70,7 +70,7 @@ class InTime:
 
 
 def trained_events(events: int, share: float, seed: tuple[int, ...]) -> NDArray[np.bool_] | None:
-    """Which events of a batch to learn from, a random `share` of them; None is all."""
+    """Choose a random `share` of a batch's events to train on; None means all of them."""
     if share == 1:
         return None
     count = min(events, max(2, round(share * events)))  # batch statistics need two
@@ -80,7 +80,7 @@ def trained_events(events: int, share: float, seed: tuple[int, ...]) -> NDArray[
 
 
 def batch_bounds(events: int, batch_size: int) -> list[int]:
-    """Where batches begin and end: no event is dropped, and a remainder of one joins the batch before it.
+    """Boundaries of batches: no event is dropped, and a remainder of one joins the batch before it.
 
     >>> batch_bounds(10, 4), batch_bounds(9, 4)
     ([0, 4, 8, 10], [0, 4, 9])

@@ -1,4 +1,4 @@
-"""Columns of events: the one shape in which interactions travel through felrec."""
+"""Columns of events: the form in which interactions are passed through felrec."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Events:
-    """A run of interactions in time order, as rows into the vocabularies of users and items.
+    """Consecutive interactions in time order, as rows of the user and item vocabularies.
 
     >>> events = Events.of([0, 1, 0], [5, 5, 6], [10.0, 11.0, 12.0])
     >>> len(events), events[1:].items.tolist()
@@ -44,12 +44,12 @@ class Events:
         return Events(self.users[window], self.items[window], self.times[window])
 
     def blocks(self, size: int) -> Iterator[Events]:
-        """Consecutive runs of at most `size` events."""
+        """Consecutive blocks of at most `size` events."""
         for start in range(0, len(self), size):
             yield self[start : start + size]
 
     def not_before(self, clock: float) -> Events:
-        """The same events with times that never run backwards, starting at `clock`.
+        """The same events with each time raised to at least `clock` and to every time before it.
 
         >>> Events.of([0, 1, 0], [5, 5, 6], [10.0, 12.0, 11.0]).not_before(11.0).times.tolist()
         [11.0, 12.0, 12.0]
@@ -59,7 +59,7 @@ class Events:
 
 @dataclass(frozen=True)
 class EventColumns:
-    """Interactions with external ids, as they come from a client or a log.
+    """Interactions with external ids, as a client or a log gives them.
 
     >>> given = EventColumns.of(["ada", "bob", "ada"], ["tea", "jam", "rye"], [7.0, None, 5.0])
     >>> given.in_time_order(now=6.0)
@@ -68,16 +68,16 @@ class EventColumns:
 
     users: list[str]
     items: list[str]
-    times: Times  # (B,) seconds; NaN is now
+    times: Times  # (B,) seconds; NaN means now
 
     @classmethod
     def of(cls, users: list[str], items: list[str], times: Sequence[float | None]) -> EventColumns:
-        """A time of None is now."""
+        """Build from lists; a time of None means now."""
         return cls(users, items, np.array(times, dtype=np.float64))
 
     @classmethod
     def joined(cls, parts: Sequence[EventColumns]) -> EventColumns:
-        """Several one after the other."""
+        """Concatenate several."""
         if len(parts) == 1:
             return parts[0]
         users, items = [user for part in parts for user in part.users], [item for part in parts for item in part.items]
@@ -87,12 +87,12 @@ class EventColumns:
         return len(self.users)
 
     def blocks(self, size: int) -> Iterator[EventColumns]:
-        """Consecutive runs of at most `size` events."""
+        """Consecutive blocks of at most `size` events."""
         for window in (slice(start, start + size) for start in range(0, len(self), size)):
             yield EventColumns(self.users[window], self.items[window], self.times[window])
 
     def in_time_order(self, now: float) -> EventColumns:
-        """Sorted by time, those without a time being of now; ties keep their order."""
+        """Sort by time, with `now` for events without a time; ties keep their order."""
         times = np.where(np.isnan(self.times), now, self.times)
         if (times[1:] >= times[:-1]).all():
             return EventColumns(self.users, self.items, times)
@@ -102,12 +102,12 @@ class EventColumns:
 
 
 def prefixed(prefix: str, named: Mapping[str, T]) -> dict[str, T]:
-    """Entries of a part of a state, named as the whole state names them."""
+    """The entries of a part of a state, under the names that the whole state uses."""
     return {prefix + name: value for name, value in named.items()}
 
 
 def without_prefix(prefix: str, named: Mapping[str, T]) -> dict[str, T]:
-    """Those entries of a whole state that `prefixed` made, under the names they have in their part.
+    """The inverse of `prefixed`: the entries of a state with this prefix, without it.
 
     >>> without_prefix("item_", prefixed("item_", {"count": 3}) | {"user_count": 4})
     {'count': 3}

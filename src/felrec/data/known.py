@@ -25,7 +25,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, split: Split) -> Known:
-        """What the train and validation parts of a log tell; nothing of the test part."""
+        """Collect from the train and validation parts of a log, not from the test part."""
         log, events = split.log, split.log.events[: split.validation_end]
         users, items = int(events.users.max()) + 1, int(events.items.max()) + 1
         return cls(log.user_ids.prefix(users), log.item_ids.prefix(items), pair_records(events))
@@ -49,5 +49,7 @@ def _read_pairs(path: Path) -> PairRecords:
         for name in PAIR.names or ():
             records[name] = frame[name].to_numpy()
     except (OSError, pl.exceptions.PolarsError):
-        raise CheckpointError(f"{path} is missing, damaged or of an older felrec; restore it or train anew") from None
+        raise CheckpointError(
+            f"{path} is missing, damaged or from an older felrec; restore it or train again"
+        ) from None
     return records

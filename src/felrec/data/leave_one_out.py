@@ -1,7 +1,7 @@
-"""Leave one out: the split of most published comparisons of sequential recommenders.
+"""Leave-one-out: the split that most published comparisons of sequential recommenders use.
 
-It says what comes next for a user and not what comes next in time: a model learns from events that are later than those
-it is tested on. So felrec's own results never use it; it is here to be compared with published numbers.
+It ignores time across users: a model trains on events that are later than those it is tested on. felrec's own
+results never use it; it is here only to compare with published numbers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from felrec.data.events import Events
 from felrec.data.pending import grouped
 
-LEAST = 3  # events of a user who is tested: one to learn from, one to validate and one to test
+LEAST = 3  # fewest events of a tested user: one to train, one to validate and one to test
 
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """The three parts: train in time order, validation and test one event of each user, by user."""
+    """The three parts: train in time order; validation and test with one event per user, sorted by user."""
 
     train: Events
     validation: Events
@@ -26,14 +26,14 @@ class LeaveOneOut:
 
 
 def leave_one_out(events: Events) -> LeaveOneOut:
-    """The last event of each user is for the test, the one before it for validation, the rest to learn from.
+    """Each user's last event is for the test, the one before it for validation, the rest for training.
 
     >>> parts = leave_one_out(Events.of([7, 8, 7, 7, 7], [1, 2, 3, 4, 5], range(5)))
     >>> parts.train.items.tolist(), parts.validation.items.tolist(), parts.test.items.tolist()
     ([1, 2, 3], [4], [5])
     """
     order, first = grouped(events.users)
-    last = np.append(np.unique(first)[1:], len(order)) - 1  # place of each user's last event
+    last = np.append(np.unique(first)[1:], len(order)) - 1  # index of each user's last event
     last = last[last - first[last] + 1 >= LEAST]
     kept = np.ones(len(events), dtype=bool)
     kept[order[last]] = kept[order[last - 1]] = False

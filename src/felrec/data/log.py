@@ -1,4 +1,4 @@
-"""The interaction log: who took what when, sorted by time, with dense rows for ids."""
+"""The interaction log: user, item and time of each event, sorted by time, with dense rows for ids."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from felrec.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class InteractionLog:
-    """Events in time order (ties keep the order of the source), and what their rows mean.
+    """Events in time order (ties keep the order of the source), and the ids of their rows.
 
-    Users and items are numbered by first appearance in that order: the ones seen before any point are a prefix.
+    Users and items are numbered by first appearance, so those seen before any given event are a prefix.
 
     >>> frame = pl.DataFrame({"user": ["b", "a"], "item": [7, 8], "timestamp": [20, 10]})
     >>> log = InteractionLog.from_frame(frame)
@@ -53,12 +53,12 @@ class InteractionLog:
 
     @property
     def n_users(self) -> int:
-        """How many users there are."""
+        """Number of users."""
         return len(self.user_ids)
 
     @property
     def n_items(self) -> int:
-        """How many items there are."""
+        """Number of items."""
         return len(self.item_ids)
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class InteractionLog:
         return digest.hexdigest()
 
     def sample(self, n: int, seed: int) -> InteractionLog:
-        """Draw a uniform sample of `n` events without replacement, in time order, numbered anew.
+        """Draw a uniform sample of `n` events without replacement, in time order, with new row numbers.
 
         >>> frame = pl.DataFrame({"user": [1, 2, 3, 4], "item": [5, 6, 7, 8], "timestamp": [0, 1, 2, 3]})
         >>> len(InteractionLog.from_frame(frame).sample(2, seed=0))
@@ -90,7 +90,7 @@ class InteractionLog:
         return self._only(Events(self.users[kept], self.items[kept], self.times[kept]))
 
     def part(self, start: int, stop: int) -> InteractionLog:
-        """The events from `start` to `stop` as a log of their own, numbered anew.
+        """The events from `start` to `stop` as a separate log with new row numbers.
 
         >>> frame = pl.DataFrame({"user": [1, 2, 3], "item": [5, 6, 7], "timestamp": [0, 1, 2]})
         >>> part = InteractionLog.from_frame(frame).part(1, 3)
@@ -121,7 +121,7 @@ class InteractionLog:
     ) -> InteractionLog:
         """Build from a polars or pandas frame or a pyarrow table; columns are found by their usual names.
 
-        Rows of errors count from 1 in the frame's own order.
+        Error messages count rows from 1, in the frame's own order.
         """
         wanted = Wanted(user_col, item_col, time_col)
         return log_of(as_polars(frame, wanted, source), wanted, time_unit, source)
@@ -142,7 +142,9 @@ def log_of(
     item_rows, item_ids = _numbered(items, order)
     for ids, role in ((user_ids, "user"), (item_ids, "item")):
         if len(ids) < 2:
-            raise DataError(f"{source}: all events are of one {role}, so there is nothing to learn; check --{role}-col")
+            raise DataError(
+                f"{source}: all events have the same {role}, so there is nothing to learn; check --{role}-col"
+            )
     return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids)
 
 
@@ -152,14 +154,16 @@ def _numbered(codes: Codes, order: NDArray[np.integer]) -> tuple[Rows, Vocabular
 
 
 def as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
-    """Take the three columns of any kind of frame; pandas and pyarrow are only imported by whoever made the frame."""
+    """Convert the three columns of any kind of frame. felrec itself never imports pandas or pyarrow."""
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, pl.DataFrame):
         return frame
     library = type(frame).__module__.split(".")[0]
     if library not in ("pandas", "pyarrow"):
-        raise DataError(f"{source}: {type(frame).__name__} is no frame; give polars, pandas or pyarrow, or a path")
+        raise DataError(
+            f"{source}: {type(frame).__name__} is not a frame; give a polars, pandas or pyarrow frame, or a path"
+        )
     names = list(map(str, frame.columns if library == "pandas" else frame.column_names))
     columns = wanted.find(names, source)
     try:
@@ -172,7 +176,7 @@ def as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
 
 
 def _digest_ids(digest: hashlib._Hash, ids: pl.Series) -> None:
-    """Lengths and bytes, so that ["ab", "c"] and ["a", "bc"] differ."""
+    """Hash lengths and bytes, so that ["ab", "c"] and ["a", "bc"] differ."""
     integers = ids.dtype == pl.Int64
     digest.update(f"{'int' if integers else 'str'}:{len(ids)};".encode())
     if integers:

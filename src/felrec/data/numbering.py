@@ -1,4 +1,4 @@
-"""Numbers for ids and an order for events, without a loop over either."""
+"""Number ids and sort events, vectorised."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from felrec.data.events import Rows, Times
 from felrec.data.reading.timestamps import Ticks
 
-_BLOCK = 1 << 16  # events worked on at a time, so that what one step writes the next still finds in the CPU's cache
+_BLOCK = 1 << 16  # events processed at a time, so that the output of one step is still in the CPU cache for the next
 _LARGEST = np.iinfo(np.int32).max
 
 
 class Codes(NamedTuple):
-    """A number for each event's id, not yet by first appearance."""
+    """A number for each event's id, in no particular order."""
 
     codes: Rows  # (B,)
-    size: int  # all codes are below; some may not occur
-    ids: Callable[[NDArray[np.int64]], pl.Series]  # what codes that do occur stand for
+    size: int  # all codes are smaller; some may not occur
+    ids: Callable[[NDArray[np.int64]], pl.Series]  # the ids of codes that occur
 
 
 def coded(ids: pl.Series) -> Codes:
-    """Give codes to integers or strings, the fastest way that they allow.
+    """Give codes to integers or strings, by the fastest method that their values allow.
 
     >>> codes = coded(pl.Series([30, 10, 30]))
     >>> codes.codes.tolist(), codes.ids(np.array([20, 0])).to_list()
@@ -33,7 +33,7 @@ def coded(ids: pl.Series) -> Codes:
     """
     if ids.dtype.is_integer() and len(ids):
         low, high = int(ids.min()), int(ids.max())  # type: ignore[arg-type]
-        # Ids that fill their range are their own codes; hashing takes an order of magnitude longer.
+        # Ids that fill most of their range need no hashing, which takes an order of magnitude longer.
         if high - low < min(4 * len(ids) + 1_000_000, _LARGEST):
             codes = (ids - low).cast(pl.Int32).to_numpy()
             return Codes(codes, high - low + 1, lambda codes: pl.Series(codes + low, dtype=pl.Int64))
@@ -42,7 +42,7 @@ def coded(ids: pl.Series) -> Codes:
 
 
 def encode(ids: pl.Series) -> tuple[Rows, pl.Series]:
-    """Give a code for each value, and the distinct values that the codes number (in no particular order).
+    """Return a code for each value, and the distinct values by code (in no particular order).
 
     >>> codes, values = encode(pl.Series([30, 10, 30]))
     >>> values.gather(codes).to_list()
@@ -63,7 +63,7 @@ def _int32(codes: pl.Series) -> Rows:
 def by_first_appearance(
     codes: Rows, size: int, order: NDArray[np.integer] | None = None
 ) -> tuple[Rows, NDArray[np.int64]]:
-    """Renumber codes below `size` by first appearance, in `order` if given; also the old code of each new number.
+    """Renumber codes below `size` by first appearance, in `order` if given; also return the old code of each number.
 
     >>> rows, old = by_first_appearance(np.array([7, 2, 7, 5], dtype=np.int32), size=9)
     >>> rows.tolist(), old.tolist()
@@ -74,10 +74,10 @@ def by_first_appearance(
     old, seen = [np.empty(0, dtype=np.int64)], 0
     for begin in range(0, len(codes), _BLOCK):
         window = slice(begin, begin + _BLOCK)
-        # Nothing is out of bounds: clipping only spares `take` the check of each index, half its time.
+        # No index is out of bounds: `clip` only skips the check of each index, which is half the time of `take`.
         block = codes[window] if order is None else codes.take(order[window], mode="clip")
         found = numbers.take(block, mode="clip")
-        unknown = np.flatnonzero(found < 0)  # soon none: most ids appear early
+        unknown = np.flatnonzero(found < 0)  # usually empty after the first blocks
         if len(unknown):
             fresh = _number_fresh(numbers, block[unknown], seen)
             found[unknown] = numbers[block[unknown]]
@@ -88,9 +88,9 @@ def by_first_appearance(
 
 
 def _number_fresh(numbers: Rows, codes: Rows, seen: int) -> NDArray[np.int64]:
-    """Number codes that have none, from `seen` on; return them without repeats."""
+    """Number codes that have no number yet, from `seen` on; return them without repeats."""
     places = np.arange(len(codes), dtype=np.int32)
-    # Where an index repeats, numpy keeps the last value assigned: backwards, that is the first appearance.
+    # For a repeated index numpy keeps the last value assigned; in reversed order that is the first appearance.
     numbers[codes[::-1]] = places[::-1]
     fresh: Rows = codes[numbers[codes] == places]
     numbers[fresh] = np.arange(seen, seen + len(fresh), dtype=np.int32)
@@ -98,7 +98,7 @@ def _number_fresh(numbers: Rows, codes: Rows, seen: int) -> NDArray[np.int64]:
 
 
 def sort_times(ticks: Ticks) -> tuple[NDArray[np.integer], Times]:
-    """Find the stable order that sorts times, and the seconds in that order: ties keep their place.
+    """Return the stable sort order of the times, and the seconds in that order.
 
     >>> order, seconds = sort_times(Ticks(np.array([5000, 1000, 5000, 0]), 1000))
     >>> order.tolist(), seconds.tolist()
@@ -116,14 +116,14 @@ def sort_times(ticks: Ticks) -> tuple[NDArray[np.integer], Times]:
 
 
 def _sort_packed(ticks: Ticks, low: int, index_bits: int) -> tuple[NDArray[np.uint32], Times]:
-    """Time and place in one integer: sorting those is stable, several times faster than an argsort, and gives both."""
+    """Sort integers that hold time and position: stable, and several times faster than an argsort."""
     n = len(ticks.values)
     keys, order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint32)
     for begin in range(0, n, _BLOCK):
         block = ticks.values[begin : begin + _BLOCK].astype(np.int64) - low
         keys[begin : begin + _BLOCK] = block << index_bits | np.arange(begin, begin + len(block))
     keys.sort()
-    seconds = keys.view(np.float64)  # the same memory: first touching another array of this size takes time too
+    seconds = keys.view(np.float64)  # reuses the memory: allocating another array of this size takes time too
     for begin in range(0, n, _BLOCK):
         window = slice(begin, begin + _BLOCK)
         block = keys[window]

@@ -1,4 +1,4 @@
-"""Ragged lists of rows, such as each user's own events of a block that are not applied yet, and how to group events."""
+"""Ragged lists of rows, such as each user's events of a block that are not applied yet, and grouping of events."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from felrec.data.events import Rows
 
 
 def grouped(owners: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The order that puts the events of each owner together, in time order, and for each place where its run begins.
+    """The order that groups events by owner, in time order, and for each position the start of its group.
 
     >>> order, first = grouped(np.array([7, 3, 7, 7, 3]))
     >>> order.tolist(), first.tolist()
     ([1, 4, 0, 2, 3], [0, 0, 2, 2, 2])
     """
     places = np.arange(len(owners))
-    keys = owners.astype(np.int64) << 32 | places  # all different, so that the fastest sort is a stable one
+    keys = owners.astype(np.int64) << 32 | places  # all distinct, so that any sort is stable
     keys.sort()
     order = keys & 0xFFFFFFFF
     ordered = keys >> 32
@@ -28,7 +28,7 @@ def grouped(owners: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def spread(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All places of several runs, and which run each belongs to.
+    """All positions of several ranges, and the range that each belongs to.
 
     >>> [column.tolist() for column in spread(np.array([5, 0, 2]), np.array([7, 0, 3]))]
     [[5, 6, 2], [0, 0, 2]]
@@ -40,7 +40,7 @@ def spread(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> tuple[NDArray
 
 @dataclass(frozen=True)
 class Pending:
-    """Ragged lists: list i is `values[starts[i]:stops[i]]`. Lists may overlap, which keeps a block linear.
+    """Ragged lists: list i is `values[starts[i]:stops[i]]`. Lists may overlap, so that memory is linear in the block.
 
     >>> pending = Pending.within_block(np.array([7, 8, 7, 7]), np.array([1, 2, 3, 4]))
     >>> [pending.values[a:b].tolist() for a, b in zip(pending.starts, pending.stops)]
@@ -59,7 +59,7 @@ class Pending:
 
     @classmethod
     def of(cls, lists: list[list[int]]) -> Pending:
-        """From a list of lists."""
+        """Build from a list of lists."""
         stops = np.cumsum([len(one) for one in lists], dtype=np.int64)
         starts = np.concatenate([np.zeros(1, dtype=np.int64), stops])[:-1]
         return cls(np.asarray([row for one in lists for row in one], dtype=np.int32), starts, stops)
@@ -88,7 +88,7 @@ class Pending:
         return owners[order[starts]].astype(np.int32), cls(np.asarray(others, dtype=np.int32)[order], starts, stops)
 
     def compacted(self) -> Pending:
-        """The same lists without overlaps: what follows a list is another list, not the event it was made for."""
+        """The same lists without overlaps: the value after a list is not the event that the list was made for."""
         stops = np.cumsum(self.stops - self.starts)
         at, _ = spread(self.starts, self.stops)
         return Pending(self.values[at], stops - self.stops + self.starts, stops)
@@ -100,7 +100,7 @@ class Pending:
         >>> [short.values[a:b].tolist() for a, b in zip(short.starts, short.stops)]
         [[2], [], [3]]
         """
-        before = np.append(0, np.cumsum(kept))  # how many are kept before each place
+        before = np.append(0, np.cumsum(kept))  # number kept before each position
         return Pending(self.values[kept], before[self.starts], before[self.stops])
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Which items each user has had: for leaving them out of recommendations."""
+"""The items that each user already has, to exclude them from recommendations."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 from felrec.data.events import Events, Rows
 
 PAIR = np.dtype([("user", "<i4"), ("item", "<i4"), ("events", "<i4"), ("time", "<f8")])
-"""A user and an item they had, how often, and when last; the time is NaN where it is not known."""
+"""A user, an item, the number of their events and the time of the last one (NaN if unknown)."""
 
-PairRecords = NDArray[np.void]  # of dtype PAIR, the pair whose last event is the newest comes last
+PairRecords = NDArray[np.void]  # of dtype PAIR, sorted by the pair's last event
 
-_COMPACT_SHARE = 0.1  # of the sorted pairs, so that the cost of sorting again stays in proportion
+_COMPACT_SHARE = 0.1  # of the sorted pairs, so that the cost of sorting again stays proportional
 _COMPACT_LEAST = 1_000
 
 
 def pair_records(events: Events) -> PairRecords:
-    """One record for each distinct pair of a log.
+    """One record per distinct pair of a log.
 
     >>> pair_records(Events.of([1, 0, 1], [5, 5, 5], [0, 1, 2])).tolist()
     [(0, 5, 1, 1.0), (1, 5, 2, 2.0)]
@@ -34,7 +34,7 @@ def pair_records(events: Events) -> PairRecords:
 
 
 class SeenPairs:
-    """The distinct (user, item) pairs so far.
+    """The distinct (user, item) pairs of the events added so far.
 
     >>> seen = SeenPairs.of_events(Events.of([1, 0, 1], [5, 5, 7], [0, 1, 2]))
     >>> seen.add(Events.of([1], [6], [3]))
@@ -45,17 +45,17 @@ class SeenPairs:
     def __init__(self, users: Rows, items: Rows) -> None:
         self._users, self._items = users, items  # sorted by user
         self._added: list[Events] = []
-        self._waiting = 0  # events in them
+        self._waiting = 0  # number of events in `_added`
 
     @classmethod
     def of_events(cls, events: Events) -> SeenPairs:
-        """From a log in any order."""
+        """Build from events in any order."""
         pairs = np.unique(events.users.astype(np.int64) << 32 | events.items)
         return cls((pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32))
 
     @classmethod
     def of_records(cls, records: PairRecords) -> SeenPairs:
-        """From records in any order."""
+        """Build from records in any order."""
         order = np.argsort(records["user"], kind="stable")
         return cls(records["user"][order], records["item"][order])
 

@@ -1,4 +1,4 @@
-"""An epoch as sessions that advance side by side: each step takes the next event of some users."""
+"""Batches of parallel sessions: each step uses the next event of several users."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from felrec.data.pending import grouped
 class Sessions:
     """Each batch is the next event of `batch_size` users, drawn at random among those who have events left.
 
-    No user stands twice in a batch, and towards the end batches become small: only long sessions are left. Of each
-    batch a random `share` is learned from; all of it advances.
+    No user occurs twice in a batch. Batches become small towards the end, when only long sessions are left. A random
+    `share` of each batch is trained on; all of its sessions advance.
 
     >>> batches = Sessions(Events.of([7, 8, 7, 7], [1, 2, 3, 4], range(4)), 2)
     >>> [sorted(batch.events.items.tolist()) for batch in batches]
@@ -38,7 +38,7 @@ class Sessions:
 def _schedule(events: Events, batch_size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:
     """The events of each step."""
     order, first = grouped(events.users)
-    place = np.unique(first)  # of each session's next event
+    place = np.unique(first)  # index of each session's next event
     end = np.append(place[1:], len(order))
     unfinished, steps = np.arange(len(place)), []
     while len(unfinished):

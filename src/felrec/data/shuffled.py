@@ -9,7 +9,7 @@ from felrec.data.events import Events
 
 
 class Shuffled:
-    """Batches of events drawn without replacement, of which a random `share` is learned from.
+    """Batches of a random `share` of the events, drawn without replacement.
 
     >>> batches = Shuffled(Events.of(range(9), range(9), range(9)), 4)
     >>> [len(batch) for batch in batches], sorted(user for batch in batches for user in batch.users.tolist())

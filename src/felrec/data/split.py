@@ -1,4 +1,4 @@
-"""Cut a log by time into train, validation and test, and say which test events are cold."""
+"""Split a log by time into train, validation and test, and find the test events of new users and new items."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from felrec.data.log import InteractionLog
 from felrec.errors import DataError
 
 PARTITIONS = ("observed", "new_users", "new_items")
-FEWEST = 10  # events of a log that can be cut: one tenth must be one
+FEWEST = 10  # events of a log that can be split: one tenth must be at least one event
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many users and items there are, in the train part and in all: what an embedding layer must know."""
+    """Numbers of users and items in the training part and in total, which size an embedding layer."""
 
     train_users: int
     train_items: int
@@ -52,13 +52,13 @@ class Split:
 
     @property
     def fingerprint(self) -> str:
-        """That of the log, and where it is cut: a state made on one split must not be tested on another."""
+        """The log's fingerprint and the two cuts: a state made on one split must not be tested on another."""
         return f"{self.log.fingerprint}:{self.train_end}:{self.validation_end}"
 
     @property
     def sizes(self) -> Sizes:
-        """Rows are numbered by first appearance, so those of the train part are the first ones."""
-        train = self.train
+        """Numbers of users and items."""
+        train = self.train  # rows are numbered by first appearance, so those of train come first
         return Sizes(int(train.users.max()) + 1, int(train.items.max()) + 1, self.log.n_users, self.log.n_items)
 
     def bounds(self, part: Literal["validation", "test"]) -> tuple[int, int]:
@@ -66,9 +66,9 @@ class Split:
         return (self.train_end, self.validation_end) if part == "validation" else (self.validation_end, len(self.log))
 
     def partition(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Give the partition of each event from `start` to `stop`, as codes into `PARTITIONS`.
+        """The partition of each event from `start` to `stop`, as an index into `PARTITIONS`.
 
-        As in the paper: `new_items` if the item is not in the train part, else `new_users` if the user is not, else
+        As in the paper: `new_items` if the item is not in the training part, else `new_users` if the user is not, else
         `observed`. Rows are numbered by first appearance, so those of train are a prefix.
         """
         window = self.log[start:stop]
@@ -82,7 +82,7 @@ class Split:
 
 
 def split_log(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -> Split:
-    """Cut by index, each part the whole number of events below its share; train takes the rest.
+    """Split by index: validation and test are their shares rounded down, train is the rest.
 
     >>> frame = pl.DataFrame({"user": [1, 2] * 10, "item": [3, 4] * 10, "timestamp": range(20)})
     >>> parts = split_log(InteractionLog.from_frame(frame))
@@ -90,7 +90,7 @@ def split_log(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -
     (16, 2, 2)
     """
     if not isinstance(log, InteractionLog):
-        raise DataError(f"give a log, not {type(log).__name__}: felrec.read_log reads files and frames")
+        raise DataError(f"expected a log, not {type(log).__name__}; read files and frames with felrec.read_log")
     n = len(log)
     if n < FEWEST:
         raise DataError(f"a log of {n} events is too short to split; give at least {FEWEST}")
@@ -98,8 +98,8 @@ def split_log(log: InteractionLog, validation: float = 0.1, test: float = 0.1) -
     train = n - sum(sizes)
     if min(train, *sizes) < 1:
         raise DataError(
-            f"validation={validation}, test={test}: of {n:,} events {train:,} are to train, {sizes[0]:,} to validate"
-            f" and {sizes[1]:,} to test; give shares that leave some to each part"
+            f"validation={validation}, test={test}: {n:,} events give {train:,} to train, {sizes[0]:,} to validate"
+            f" and {sizes[1]:,} to test; give shares that leave at least one event for each part"
         )
     return Split(log, train, train + sizes[0])
 

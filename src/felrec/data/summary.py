@@ -1,4 +1,4 @@
-"""What a log looks like, in a few numbers."""
+"""Summary statistics of a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of any size whose right answer is known: users with tastes, items that come and go."""
+"""Synthetic logs with known tastes: users prefer items of their taste, and items appear and disappear."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SLICES = 256  # popularity is constant within a slice of time
 
 @dataclass(frozen=True, eq=False)
 class SyntheticLog:
-    """A log and what made it, aligned with the log's rows of users and of items."""
+    """A log and the parameters that generated it, aligned with its rows of users and items."""
 
     log: InteractionLog
     user_taste: Rows  # (users,)
@@ -36,7 +36,7 @@ class _World:
     user_taste: Rows
     user_joined: Times
     user_weight: NDArray[np.float64]
-    item_taste: Rows  # ascending: the items of a taste lie together
+    item_taste: Rows  # ascending, so that the items of a taste are contiguous
     item_birth: Times
     item_death: Times
     item_weight: NDArray[np.float64]
@@ -59,14 +59,14 @@ def synthetic_log(
     basket: float = 1.0,
     seed: int = 0,
 ) -> SyntheticLog:
-    """Make a log of `n_events` over 90 days.
+    """Generate a log of `n_events` over 90 days.
 
     Activity and popularity follow Zipf's law. A share `birth_share` of the users and of the items appears only after
-    the start; an item lives for `lifetime` (a mean, in shares of the span) and is never taken, not even again, when
-    dead. An event is of the user's own taste with probability `taste_strength`, else of any. Popularity swings by
+    the start. An item lives for `lifetime` on average (as a share of the span) and has no events after that. An event
+    has an item of the user's own taste with probability `taste_strength`, else any item. Popularity varies by
     `drift` standard deviations of its logarithm over the span. About `repeat_share` of the events repeat one of the
-    user's earlier ones (fewer where the item has died; chance repeats come on top). Events come in baskets of one user
-    and one time, `basket` events on average, which repeat what was in earlier baskets only.
+    user's earlier items (fewer where the item has died; random repeats are extra). Events form baskets of one user
+    and one time, of `basket` events on average, which repeat only items of earlier baskets.
 
     >>> made = synthetic_log(5_000, seed=1)
     >>> own = made.user_taste[made.log.users] == made.item_taste[made.log.items]
@@ -103,7 +103,7 @@ def _make_world(
     birth = np.where(rng.random(n_items) < birth_share, rng.random(n_items), 0.0)
     death = birth + rng.exponential(lifetime, n_items)
     weight = _zipf(rng, n_items, 1.0)
-    # One item of each taste is always there, or a slice might have nothing to offer.
+    # One item of each taste lives throughout, so that no slice is without items.
     lasting = np.searchsorted(taste, np.arange(tastes))
     birth[lasting], death[lasting], weight[lasting] = 0.0, np.inf, weight.min()
     return _World(
@@ -132,7 +132,7 @@ def _draw(rng: np.random.Generator, world: _World, times: Times) -> tuple[Rows, 
         joined = np.where(world.user_joined <= first, world.user_weight, 0.0)
         users[start:stop] = _pick(rng, np.cumsum(joined), stop - start)
         users[start:stop] = users[start:stop][_same_time(times[start:stop])]
-        # Alive from the slice's first event to its last, so that no event lies outside of a life.
+        # Alive from the slice's first event to its last, so that no event is outside its item's lifetime.
         alive = (world.item_birth <= first) & (world.item_death >= last)
         swing = np.sin(2 * np.pi * ((first - _START) / _SPAN + world.item_phase))
         weights = np.where(alive, world.item_weight * np.exp(world.drift * np.sqrt(2) * swing), 0.0)
@@ -141,14 +141,14 @@ def _draw(rng: np.random.Generator, world: _World, times: Times) -> tuple[Rows, 
 
 
 def _latest(places: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """For each index the latest of some places, which are ascending, that is not after it; 0 before the first."""
+    """For each index, the last of the ascending `places` that is not after it; 0 before the first."""
     marks = np.zeros(length, dtype=np.int64)
     marks[places] = places
     return np.maximum.accumulate(marks)
 
 
 def _same_time(times: Times) -> NDArray[np.int64]:
-    """For each event the first of the run of events that have its time."""
+    """For each event, the first event with the same time."""
     return _latest(np.flatnonzero(np.diff(times, prepend=-np.inf)), len(times))
 
 
@@ -157,7 +157,7 @@ def _pick(rng: np.random.Generator, cumulated: NDArray[np.float64], n: int) -> R
 
 
 def _pick_items(rng: np.random.Generator, world: _World, cumulated: NDArray[np.float64], users: Rows) -> Rows:
-    """Of the user's own taste, or of any: a taste is a stretch of the cumulated weights."""
+    """Draw an item of the user's own taste or of any: a taste is a range of the cumulated weights."""
     edges = np.concatenate([[0.0], cumulated])
     taste = world.user_taste[users]
     low = edges[np.searchsorted(world.item_taste, taste, side="left")]
@@ -172,7 +172,7 @@ def _at(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> Rows:
-    # Rounding may reach `high`, which belongs to the next entry: stay just below.
+    # Rounding may reach `high`, which belongs to the next entry.
     points = np.minimum(low + fraction * (high - low), np.nextafter(high, low))
     return np.searchsorted(cumulated, points, side="right").astype(np.int32)
 
@@ -180,21 +180,21 @@ def _at(
 def _repeat(
     rng: np.random.Generator, users: Rows, items: Rows, times: Times, death: Times, repeat_share: float
 ) -> None:
-    """Let a share of the events copy an earlier one of the same user, in place."""
+    """Replace the items of a share of the events by an earlier item of the same user, in place."""
     n = len(users)
     order = np.argsort(users, kind="stable")
     counts = np.bincount(users)
-    begin = np.repeat(np.cumsum(counts) - counts, counts)  # where the user's run begins, in that order
+    begin = np.repeat(np.cumsum(counts) - counts, counts)  # start of the user's events, in that order
     place = np.arange(n)
-    basket = np.maximum(begin, _same_time(times[order]))  # where the basket begins: what came before may be repeated
+    basket = np.maximum(begin, _same_time(times[order]))  # start of the basket: only earlier items may be repeated
     source = begin + (rng.random(n) * (basket - begin)).astype(np.int64)
     source = np.where((rng.random(n) < repeat_share) & (basket > begin), source, place)
-    # A copy of a copy is a copy of the original: halve the chains until they are gone.
+    # Resolve copies of copies to the original; each round halves the chains.
     while not np.array_equal(source, further := source[source]):
         source = further
     own = items[order]
     copied = own[source]
-    # What has died by now was dead for the copies between as well: such an event keeps its own draw.
+    # An event whose copied item has died keeps its own draw.
     items[order] = np.where(death[copied] >= times[order], copied, own)
 
 

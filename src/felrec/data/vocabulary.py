@@ -1,4 +1,4 @@
-"""External ids and the dense rows that stand for them inside felrec."""
+"""External ids and the dense rows that represent them inside felrec."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 class Vocabulary:
     """A growing list of distinct ids, in order of first appearance, that are all int or all str.
 
-    Strings that spell an integer find it, and integers find their spelling:
+    Strings match the integers that they spell, and integers match their spelling:
 
     >>> movies = Vocabulary([30, 10, 30, 20])
     >>> len(movies), movies.rows([10, "30", "x"]).tolist(), movies.ids([2, 0])
     (3, [1, 0, -1], [20, 30])
 
-    An id that is no integer turns a whole vocabulary of integers into strings; the rows stay as they are:
+    Adding an id that is not an integer converts a vocabulary of integers to strings; the rows do not change:
 
     >>> movies.add(["new", 10]).tolist(), movies.ids([0, 3]), movies.rows([30]).tolist()
     ([3, 1], ['30', 'new'], [0])
@@ -41,7 +41,7 @@ class Vocabulary:
 
     def __init__(self, ids: Ids = ()) -> None:
         self._series: pl.Series | None = _as_series(ids).unique(maintain_order=True)
-        # Built at the first look-up: a log that is only read never pays for Python objects.
+        # Built at the first look-up, so that a log that is only read needs no Python objects.
         self._ids: list[Id] | None = None
         self._index: dict[Id, int] | None = None
 
@@ -67,7 +67,9 @@ class Vocabulary:
         """Return the ids of `rows`."""
         wanted = np.asarray(rows, dtype=np.int64).reshape(-1)
         if len(wanted) and not (wanted.min() >= 0 and wanted.max() < len(self)):
-            raise IndexError(f"rows {wanted.min()} to {wanted.max()} do not fit a vocabulary of {len(self)} ids")
+            raise IndexError(
+                f"rows {wanted.min()} to {wanted.max()} are out of range for a vocabulary of {len(self)} ids"
+            )
         if self._series is None and self._ids is not None:
             return cast("list[int] | list[str]", list(map(self._ids.__getitem__, wanted.tolist())))
         return self.series.gather(wanted).to_list()
@@ -91,7 +93,7 @@ class Vocabulary:
         return np.fromiter(map(index.__getitem__, keys), np.int32, len(keys))
 
     def prefix(self, n: int) -> Vocabulary:
-        """Return the vocabulary as it was when it held `n` ids.
+        """Return the vocabulary of the first `n` ids.
 
         >>> Vocabulary(["a", "b", "c"]).prefix(2).ids([0, 1])
         ['a', 'b']
@@ -108,11 +110,11 @@ class Vocabulary:
         try:
             series = pl.read_parquet(path)["id"]
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise DataError(f"{path}: not a vocabulary that felrec saved ({_first_line(error)})") from error
+            raise DataError(f"{path}: not a vocabulary saved by felrec ({_first_line(error)})") from error
         vocabulary = cls(series)
         # Dropping a repeated id would silently shift every row after it.
         if len(vocabulary) != len(series):
-            raise DataError(f"{path}: the vocabulary holds an id twice; restore the file from a copy")
+            raise DataError(f"{path}: the vocabulary contains an id twice; restore the file from a backup")
         return vocabulary
 
     def _lookup(self) -> dict[Id, int]:
@@ -139,7 +141,7 @@ def _as_list(ids: Ids) -> list[Id]:
 
 
 def _all_integers(ids: Ids) -> bool:
-    """Whether every id is an integer of 64 bits; larger ones are kept as strings."""
+    """Whether every id is a 64-bit integer; larger ones are kept as strings."""
     values = _as_list(ids)
     kinds = set(map(type, values))
     whole = bool(kinds) and all(issubclass(kind, (int, np.integer)) for kind in kinds)
@@ -147,7 +149,7 @@ def _all_integers(ids: Ids) -> bool:
 
 
 def _keys(ids: Ids, integers: bool) -> list[Id]:
-    """Spell the ids as a vocabulary of that kind does."""
+    """Convert the ids to the type of a vocabulary of integers or of strings."""
     values = _as_list(ids)
     if not integers and set(map(type, values)) <= {str}:
         return values

@@ -1,4 +1,4 @@
-"""An epoch as windows: runs of one user's consecutive events, each of which is a target once."""
+"""Batches of windows of one user's consecutive events; each event is a target once per epoch."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WindowBatch:
-    """Windows, the oldest event first and padded on the right with -1; its length is the number of targets."""
+    """Windows, oldest event first, padded on the right with -1; the length is the number of targets."""
 
-    inputs: Rows  # (B, N) the item before each target, -1 before a user's first
+    inputs: Rows  # (B, N) the item before each target, -1 for a user's first event
     targets: Rows  # (B, N)
     lengths: Integers  # (B,)
 
@@ -30,8 +30,8 @@ class WindowBatch:
 class Windows:
     """Batches of shuffled windows of at most `length` events, about `batch_size` targets in each.
 
-    The history of a user with more events is cut at a place that differs by epoch, so that no event always has the
-    same little before it. Of the windows a random `share` is learned from.
+    A longer history is cut at positions that differ by epoch, so that no event always has the same short context. A
+    random `share` of the windows is trained on.
 
     >>> events = Events.of([7, 8, 7, 7], [1, 2, 3, 4], range(4))
     >>> batch = Windows(events, length=3, batch_size=9)[0]
@@ -69,7 +69,7 @@ class Windows:
 
 
 def by_length(lengths: Integers, positions: int) -> Iterator[Integers]:
-    """Indices of sequences in groups of about the same length and of at most so many positions with the padding.
+    """Group the indices of sequences of similar length, with at most `positions` positions per group after padding.
 
     >>> [group.tolist() for group in by_length(np.array([9, 1, 50, 8, 55]), 100)]
     [[1], [3, 0], [2], [4]]
@@ -79,23 +79,23 @@ def by_length(lengths: Integers, positions: int) -> Iterator[Integers]:
     start = 0
     while start < len(order):
         alike = int(np.searchsorted(ascending, 1.5 * ascending[start] + 2, side="right"))
-        padded = ascending[start:alike] * np.arange(1, alike - start + 1)  # of the first 1, 2, 3, … sequences
+        padded = ascending[start:alike] * np.arange(1, alike - start + 1)  # positions of the first 1, 2, 3, … sequences
         stop = start + max(1, int(np.searchsorted(padded, positions, side="right")))
         yield order[start:stop]
         start = stop
 
 
 def _cut(first: Integers, length: int, generator: np.random.Generator) -> Integers:
-    """Where windows start, in events grouped by user, given for each place where the run of its user begins."""
+    """Starts of windows in events grouped by user, from the start of each event's group."""
     begins, user, events = np.unique(first, return_inverse=True, return_counts=True)
-    shift = np.where(events > length, generator.integers(0, length, len(begins)), 0)  # who fits is not cut
+    shift = np.where(events > length, generator.integers(0, length, len(begins)), 0)  # short histories are not cut
     nth = np.arange(len(first)) - first
     starts: Integers = np.flatnonzero((nth == 0) | ((nth + shift[user]) % length == 0))
     return starts
 
 
 def _even_bounds(lengths: Integers, batch_size: int) -> Integers:
-    """Where batches of whole windows begin and end, so that each holds about as many events as the others."""
+    """Boundaries of batches of whole windows with about equal numbers of events."""
     ends = np.cumsum(lengths)
     batches = max(1, round(ends[-1] / batch_size))
     inner = np.searchsorted(ends, ends[-1] * np.arange(1, batches) / batches)

@@ -1,4 +1,4 @@
-"""Synthetic logs that differ from each other as real ones do: to learn from many kinds of platform at once."""
+"""Synthetic logs of different kinds of platform, to train on all of them together."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _KINDS: dict[str, dict[str, Any]] = {
     },
     "listings": {"tastes": 30, "birth_share": 0.9, "lifetime": 0.1, "drift": 0.3, "repeat_share": 0.1},
 }
-_USERS = {"films": 0.02, "groceries": 0.1, "drugstore": 0.1, "supermarket": 0.01}  # for each event; else 0.02 to 0.3
-_ITEMS = {"groceries": 0.3, "drugstore": 0.3, "supermarket": 0.3}  # for each event, at most; else 0.01 to 0.1
-_ONCE = {"films", "news", "listings"}  # where nobody takes a thing twice
-_MOST = 0.97  # that a share may be
+_USERS = {"films": 0.02, "groceries": 0.1, "drugstore": 0.1, "supermarket": 0.01}  # per event; else 0.02 to 0.3
+_ITEMS = {"groceries": 0.3, "drugstore": 0.3, "supermarket": 0.3}  # per event, at most; else 0.01 to 0.1
+_ONCE = {"films", "news", "listings"}  # kinds in which no user has an item twice
+_MOST = 0.97  # upper limit of a share
 
 
 def synthetic_worlds(count: int, events: int, seed: int = 0) -> list[InteractionLog]:
-    """Logs of at most `events` each, of all kinds in turn; no two of a kind are alike.
+    """Logs of at most `events` each, cycling through all kinds; parameters vary within a kind.
 
     >>> [len(log) <= 500 for log in synthetic_worlds(3, 500)]
     [True, True, True]
@@ -44,7 +44,7 @@ def synthetic_worlds(count: int, events: int, seed: int = 0) -> list[Interaction
     return [_world(rng, events, seed + number, *kinds[number % len(kinds)]) for number in range(count)]
 
 
-def _world(rng: np.random.Generator, events: int, seed: int, kind: str, told: dict[str, Any]) -> InteractionLog:
+def _world(rng: np.random.Generator, events: int, seed: int, kind: str, typical: dict[str, Any]) -> InteractionLog:
     users = _USERS[kind] * _factor(rng, -1, 1) if kind in _USERS else rng.uniform(0.02, 0.3)
     items = _ITEMS[kind] * _factor(rng, -2, 0) if kind in _ITEMS else rng.uniform(0.01, 0.1)
     log = synthetic_log(
@@ -53,7 +53,7 @@ def _world(rng: np.random.Generator, events: int, seed: int, kind: str, told: di
         n_items=max(50, int(events * items)),
         taste_strength=float(rng.uniform(0.5, 0.95)),
         seed=seed,
-        **_varied(rng, told),
+        **_varied(rng, typical),
     ).log
     if kind not in _ONCE:
         return log
@@ -61,13 +61,13 @@ def _world(rng: np.random.Generator, events: int, seed: int, kind: str, told: di
     return InteractionLog.from_frame(frame.unique(["user", "item"], keep="first", maintain_order=True))
 
 
-def _varied(rng: np.random.Generator, told: dict[str, Any]) -> dict[str, Any]:
-    """The same kind, up to twice or half as much of everything."""
-    varied = {name: value * _factor(rng, -1, 1) for name, value in told.items()}
+def _varied(rng: np.random.Generator, typical: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a kind, each multiplied by a random factor from 0.5 to 2."""
+    varied = {name: value * _factor(rng, -1, 1) for name, value in typical.items()}
     varied |= {name: min(varied[name], _MOST) for name in ("birth_share", "repeat_share")}
     return varied | {"tastes": max(2, round(varied["tastes"]))}
 
 
 def _factor(rng: np.random.Generator, low: float, high: float) -> float:
-    """A power of two, between those given."""
+    """2 to a random power between `low` and `high`."""
     return float(2 ** rng.uniform(low, high))

@@ -1,4 +1,4 @@
-"""Is one model better than another? A paired bootstrap over users."""
+"""Compare two models with a paired bootstrap over users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Interval(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """`better`, `worse`, or `not clear` where the interval holds zero."""
+        """`better`, `worse`, or `not clear` if the interval contains zero."""
         if self.low > 0:
             return "better"
         return "worse" if self.high < 0 else "not clear"
@@ -31,10 +31,10 @@ def paired_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """The 95 % interval of mean(ours - theirs) over events, when the same users are drawn again with replacement.
+    """The 95 % interval of mean(ours - theirs) over events, resampling users with replacement.
 
-    A user is drawn with all of their events: these are alike, and drawn one by one they would look like more evidence
-    than they are.
+    A user is drawn with all of their events: these are correlated, so drawing single events would give too narrow an
+    interval.
 
     >>> paired_interval(np.ones(50), np.zeros(50), np.arange(50)).verdict
     'better'

@@ -1,4 +1,4 @@
-"""Ranks and the metrics made of them. Ties count as half, so a constant score is worth nothing."""
+"""Ranks and ranking metrics. Ties count as half, so that a constant score gains nothing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from felrec.data.hashing import splitmix64
 Floats = NDArray[np.float64]
 METRICS = ("rank", "hr@10_sampled", "hr@10", "ndcg@10", "mrr")
 SAMPLED_NEGATIVES = 100
-_AT_ONCE = 1 << 18  # scores compared together on a CPU: what they are compared into stays in its cache
+_AT_ONCE = 1 << 18  # scores compared at a time on a CPU, so that the results stay in its cache
 
 
 def ranks(scores: Tensor, targets: Tensor) -> tuple[Floats, Floats]:
     """Rank of column `targets[i]` in each row of scores (B, C), 0 best, and the number of items ranked.
 
-    r = #better + (#equal - 1) / 2. A score of NaN takes its item out of the ranking.
+    r = #better + (#equal - 1) / 2. An item whose score is NaN is not ranked.
 
     >>> ranks(torch.tensor([[3.0, 1.0, 3.0, float("nan")]]), torch.tensor([0]))
     (array([0.5]), array([3.]))
@@ -29,35 +29,35 @@ def ranks(scores: Tensor, targets: Tensor) -> tuple[Floats, Floats]:
     counts = torch.empty(3, len(scores), dtype=torch.float64, device=scores.device)
     rows = max(1, _AT_ONCE // max(1, scores.shape[1])) if scores.device.type == "cpu" else len(scores)
     for start in range(0, len(scores), max(1, rows)):
-        some, goal = scores[start : start + rows], target[start : start + rows]
-        counts[0, start : start + rows] = (some > goal).sum(dim=1)
-        counts[1, start : start + rows] = (some == goal).sum(dim=1)
-        counts[2, start : start + rows] = (some == some).sum(dim=1)  # not NaN
+        part, goal = scores[start : start + rows], target[start : start + rows]
+        counts[0, start : start + rows] = (part > goal).sum(dim=1)
+        counts[1, start : start + rows] = (part == goal).sum(dim=1)
+        counts[2, start : start + rows] = (part == part).sum(dim=1)  # not NaN
     better, equal, ranked = counts.cpu().numpy()
     return better + (equal - 1) / 2, ranked
 
 
 def sampled_ranks(scores: Tensor, targets: Tensor, ranked: Floats, events: NDArray[np.int64], seed: int) -> Floats:
-    """Rank among the target and 100 other ranked items, drawn with replacement, the same for every model.
+    """Rank of the target among 100 other ranked items, drawn with replacement.
 
-    A draw depends on the seed, the event and what is left out, and on no score: models meet the same negatives.
+    A draw depends on the seed, the event and the excluded items, not on scores, so all models get the same negatives.
     """
     draws = torch.from_numpy(draw_negatives(events, ranked - 1, seed)).to(scores.device)
     if (ranked == scores.shape[1]).all():
-        columns = draws + (draws >= targets[:, None])  # step over the target
+        columns = draws + (draws >= targets[:, None])  # skip the target
     else:
         others = ~scores.isnan()
         others.scatter_(1, targets[:, None], False)
-        upto = others.cumsum(dim=1, dtype=torch.int32)  # (B, C) how many other items stand up to here
+        upto = others.cumsum(dim=1, dtype=torch.int32)  # (B, C) number of other items up to each column
         columns = torch.searchsorted(upto, draws.int() + 1)
     negatives = scores.gather(1, columns.clamp_(max=scores.shape[1] - 1))
     target = scores.gather(1, targets[:, None])
     rank = (negatives > target).sum(dim=1).double() + (negatives == target).sum(dim=1).double() / 2
-    return np.where(ranked > 1, rank.cpu().numpy(), 0.0)  # alone in the catalogue: always a hit
+    return np.where(ranked > 1, rank.cpu().numpy(), 0.0)  # a target alone in the catalogue is always a hit
 
 
 def draw_negatives(events: NDArray[np.int64], others: Floats, seed: int) -> NDArray[np.int64]:
-    """Numbers (B, 100) below `others` (B,), from a hash of seed, event and position."""
+    """Random numbers (B, 100) below `others` (B,), from a hash of seed, event and position."""
     draw = np.arange(SAMPLED_NEGATIVES).astype(np.uint64)
     numbers = np.add.outer(events.astype(np.uint64) * np.uint64(SAMPLED_NEGATIVES), draw)
     with np.errstate(over="ignore"):
@@ -67,7 +67,7 @@ def draw_negatives(events: NDArray[np.int64], others: Floats, seed: int) -> NDAr
 
 
 def event_metrics(rank: Floats, ranked: Floats, sampled_rank: Floats, missed: NDArray[np.bool_]) -> dict[str, Floats]:
-    """Per event: normalised rank, hit rates, NDCG and reciprocal rank; a miss is the worst of each."""
+    """Per event: normalised rank, hit rates, NDCG and reciprocal rank; a miss gets the worst value of each."""
     return {
         "rank": np.where(missed, 1.0, rank / np.maximum(1, ranked - 1)),
         "hr@10_sampled": np.where(missed, 0.0, sampled_rank < 10),

@@ -24,7 +24,7 @@ GREY = "#666666"
 
 
 def require_matplotlib() -> None:
-    """Raise an error before hours of training if matplotlib is missing."""
+    """Raise ConfigError if matplotlib is missing; called before hours of training."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:

@@ -1,7 +1,7 @@
-"""The two protocols: `online`, score a block and then observe it, and `paper`, the published order.
+"""The two protocols: `online` scores a block and then observes it; `paper` uses the published order.
 
-Both walk a range of a log once, in time order, and return one row per event. What the model knew before
-(the cache `kept`, `reset` or `empty`) is prepared by the caller.
+Both pass over a range of a log once, in time order, and return one row per event. The caller prepares the
+state of the model at the start (the cache `kept`, `reset` or `empty`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from felrec.evaluation.seen import SeenItems
 from felrec.recommender import Queries, Recommender
 
 Protocol = Literal["online", "paper"]
-BLOCK: dict[Protocol, int] = {"online": 256, "paper": 1024}  # events scored together, unless told otherwise
+BLOCK: dict[Protocol, int] = {"online": 256, "paper": 1024}  # default number of events scored together
 Progress = Callable[[int], None]
 
 
@@ -33,20 +33,20 @@ class EventResults:
 
     events: NDArray[np.int64]  # index in the log
     rank: Floats  # 0 is best, ties count half
-    candidates: Floats  # how many items were ranked
+    candidates: Floats  # number of items ranked
     first: NDArray[np.bool_]  # the target was not in the catalogue
-    item_events: NDArray[np.int64]  # how many events the target had before, its age
+    item_events: NDArray[np.int64]  # number of earlier events of the target: its age
     metrics: dict[str, Floats]
 
 
 def replay(
     recommender: Recommender, events: Events, progress: Progress | None = None, block: int = BLOCK["online"]
 ) -> None:
-    """Observe events in blocks of that size, as if they arrived: fills the cache with the present weights."""
-    for some in events.blocks(block):
-        recommender.observe(some)
+    """Observe events in blocks of `block`, as if they arrived live; fills the cache with the current weights."""
+    for observed in events.blocks(block):
+        recommender.observe(observed)
         if progress:
-            progress(len(some))
+            progress(len(observed))
 
 
 def walk(
@@ -62,7 +62,7 @@ def walk(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> EventResults:
-    """Evaluate events[start:stop] in blocks; events[since:start] make the catalogue and what users have seen."""
+    """Evaluate events[start:stop] in blocks; events[since:start] define the initial catalogue and seen items."""
     counts = np.zeros(int(events.items[:stop].max(initial=-1)) + 1, dtype=np.int64)
     np.add.at(counts, events.items[since:start], 1)
     seen = SeenItems(events[since:stop]) if exclude_seen else None
@@ -93,7 +93,7 @@ def _rank_block(
     protocol: Protocol,
     seed: int,
 ) -> dict[str, NDArray[np.generic]]:
-    """Ranks of a block's targets. The recommender is given queries and candidates, never the targets."""
+    """Rank a block's targets. The recommender gets queries and candidates, never the targets."""
     column = np.full(int(max(block.items.max(), candidates.max(initial=0))) + 1, -1, dtype=np.int64)
     column[candidates] = np.arange(len(candidates))
     targets = column[block.items]
@@ -107,7 +107,7 @@ def _rank_block(
         return {"first": first, "rank": nothing, "ranked": nothing, "sampled": nothing}
     at = torch.from_numpy(np.where(first, 0, targets)).to(scores.device)
     if bool(scores.gather(1, at[:, None]).isnan().any()):
-        raise TrainingError("the model's scores are not numbers: its weights are damaged; train anew with a smaller lr")
+        raise TrainingError("the model's scores are not numbers: damaged weights; train again with a smaller lr")
     if hidden is not None:
         scores = _leave_out(scores, hidden, column, targets)
     rank, ranked = ranks(scores, at)
@@ -121,7 +121,7 @@ def _leave_out(
     column: NDArray[np.int64],
     targets: NDArray[np.int64],
 ) -> Tensor:
-    """Take what users already had out of the ranking, but never the target itself."""
+    """Exclude items that users already have from the ranking, but never the target itself."""
     positions, items = hidden
     known = items < len(column)
     columns = np.where(known, column[np.where(known, items, 0)], -1)
@@ -132,7 +132,7 @@ def _leave_out(
 
 
 def _earlier_in_block(items: Rows) -> NDArray[np.int64]:
-    """How often each event's item already stood earlier in the block."""
+    """Number of earlier events of each event's item in the block."""
     order, first = grouped(items)
     earlier = np.empty(len(items), dtype=np.int64)
     earlier[order] = np.arange(len(items)) - first

@@ -1,4 +1,4 @@
-"""What an evaluation says: metrics by partition, as a table, as JSON, and per event as Parquet."""
+"""The result of an evaluation: metrics by partition as JSON, and per event as Parquet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from felrec.recommender import Recommender
 
 CacheStart = Literal["kept", "reset", "empty"]
 ExcludeSeen = Literal["auto", "yes", "no"]
-FEW_REPEATS = 0.01  # below this share of repeated pairs in validation, `auto` leaves out what users had
+FEW_REPEATS = 0.01  # below this share of repeated pairs in validation, `auto` excludes seen items
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Report:
 
     @property
     def has_usual_blocks(self) -> bool:
-        """Whether the events were scored in blocks of the protocol's own size."""
+        """Whether the block size is the protocol's default."""
         return self.block == BLOCK[self.protocol]
 
     @property
     def first_events(self) -> float:
-        """Share of events whose item was not in the catalogue yet: no model could have recommended it."""
+        """Share of events whose item was not in the catalogue yet, so that no model could recommend it."""
         return float(self.results.first.mean())
 
     @property
     def partitions(self) -> dict[str, dict[str, Any]]:
-        """Number and share of events and the mean of each metric; None where the model cannot."""
+        """Number and share of events and the mean of each metric; None where the model cannot represent the events."""
         can = np.isin(self.partition, [code for code, name in enumerate(PARTITIONS) if name in self.represents])
         rows = {
             name: self._average((self.partition == code) & can, self.partition == code)
@@ -62,17 +62,17 @@ class Report:
         return rows
 
     def metric(self, name: str, partition: str = "total") -> float:
-        """One mean, for example `report.metric("hr@10", "new_items")`; NaN where the model cannot."""
+        """One mean, for example `report.metric("hr@10", "new_items")`; NaN where the value is None."""
         partitions = self.partitions
         if partition not in partitions:
-            raise ConfigError(f"no partition {partition!r}; there are {', '.join(partitions)}")
+            raise ConfigError(f"unknown partition {partition!r}; use one of {', '.join(partitions)}")
         if name not in partitions[partition]:
-            raise ConfigError(f"no metric {name!r}; there are {', '.join(partitions[partition])}")
+            raise ConfigError(f"unknown metric {name!r}; use one of {', '.join(partitions[partition])}")
         value = partitions[partition][name]
         return float("nan") if value is None else float(value)
 
     def to_json(self) -> dict[str, Any]:
-        """The contract of `felrec evaluate --json`."""
+        """The content of `felrec evaluate --json`."""
         return {
             "model": self.model,
             "protocol": self.protocol,
@@ -91,7 +91,7 @@ class Report:
         Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
 
     def write_events(self, path: Path | str) -> None:
-        """One row per event: index, partition, rank, candidates, hit, age of the item in events, metrics."""
+        """Write one row per event: index, partition, rank, candidates, hit, age of the item in events, metrics."""
         r = self.results
         columns: dict[str, Any] = {
             "event": r.events,
@@ -135,12 +135,12 @@ def evaluate(
     part: Literal["test", "validation"] = "test",
     progress: Progress | None = None,
 ) -> Report:
-    """Evaluate on a part of a split. `kept` takes the recommender's state as it is, the others make it."""
+    """Evaluate on a part of a split. `kept` uses the recommender's current state, `reset` and `empty` replace it."""
     if block is not None and protocol == "paper":
-        raise ConfigError(f"--block {block}: protocol paper always takes {BLOCK['paper']} events; leave out --block")
+        raise ConfigError(f"--block {block}: protocol paper always uses {BLOCK['paper']} events; omit --block")
     block = BLOCK[protocol] if block is None else block
     if block < 1:
-        raise ConfigError(f"--block {block}: give at least 1")
+        raise ConfigError(f"--block {block}: must be at least 1")
     began = time.perf_counter()
     start, stop = split.bounds(part)
     events = split.log.events
@@ -149,7 +149,7 @@ def evaluate(
     if cache == "reset":
         replay(recommender, events[:start], progress, block if protocol == "online" else BLOCK["online"])
     if exclude_seen == "auto" and protocol == "paper":
-        exclude_seen = "no"  # the published evaluation never leaves anything out
+        exclude_seen = "no"  # the published evaluation never excludes items
     leave_out = resolve_exclude_seen(exclude_seen, split)
     results = walk(
         recommender,
@@ -179,11 +179,11 @@ def evaluate(
 
 
 def events_to_walk(split: Split, cache: CacheStart) -> int:
-    """How many events `evaluate` passes on the test part, for a progress bar."""
+    """Number of events that `evaluate` processes for the test part, for a progress bar."""
     start, stop = split.bounds("test")
     return stop if cache == "reset" else stop - start
 
 
 def resolve_exclude_seen(wanted: ExcludeSeen, split: Split) -> bool:
-    """`auto` leaves out what users already had where they hardly ever take it again."""
+    """Whether to exclude seen items; `auto` does so where users rarely repeat an item."""
     return wanted == "yes" or (wanted == "auto" and split.repeat_share() < FEW_REPEATS)

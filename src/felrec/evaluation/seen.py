@@ -1,4 +1,4 @@
-"""Which items each user already had before an event, for `--exclude-seen`."""
+"""The items that each user has before an event, for `--exclude-seen`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from felrec.data.pending import grouped, spread
 
 
 class SeenItems:
-    """Every user's own items in time order, indexed once for a whole log."""
+    """Every user's items in time order, indexed once for a whole log."""
 
     def __init__(self, events: Events) -> None:
         order, first = grouped(events.users)
@@ -21,6 +21,6 @@ class SeenItems:
         self._stop[order] = np.arange(len(order))
 
     def before(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Pairs (event's position in start:stop, item) of all that its user had before it."""
+        """Pairs (position of the event in start:stop, item) of all earlier items of the event's user."""
         at, positions = spread(self._start[start:stop], self._stop[start:stop])
         return positions, self._items[at]

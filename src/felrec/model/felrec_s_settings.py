@@ -10,9 +10,13 @@ from felrec.config import Settings
 from felrec.model.signals.signal_set import NEED_TREND, SIGNALS, SignalName
 
 DEFAULT_SIGNALS: list[SignalName] = [name for name in SIGNALS if name != "hit-rates"]
-_SWITCHES = {"cosine": "vectors", "domain": "profile", "rates": "hit-rates"}  # of format 1, and their signals
-_ALWAYS_ON = ("seeded", "gate", "adaptive")  # switches of format 1 that are gone
-_TABLES = {"own_items": "repetition", "near_items": "together", "next_items": "follows"}  # 0 was off in format 1
+_SWITCHES = {"cosine": "vectors", "domain": "profile", "rates": "hit-rates"}  # switches of format 1, and their signals
+_ALWAYS_ON = ("seeded", "gate", "adaptive")  # switches of format 1 that no longer exist
+_TABLES = {
+    "own_items": "repetition",
+    "near_items": "together",
+    "next_items": "follows",
+}  # sizes; 0 meant off in format 1
 
 
 class FELRecSSettings(Settings):
@@ -20,29 +24,31 @@ class FELRecSSettings(Settings):
 
     signals: list[SignalName] = Field(
         DEFAULT_SIGNALS,
-        description=f"what is scored by, separated by commas: {', '.join(SIGNALS)}; hit-rates is for pretraining",
+        description=f"signals of the score, separated by commas: {', '.join(SIGNALS)}; hit-rates is for pretraining",
     )
     width: int = Field(64, ge=2, description="size d of every vector")
     layers: int = Field(1, ge=1, description="Transformer blocks of the encoder")
     heads: int = Field(4, ge=1, description="attention heads")
     feed_forward: int = Field(128, ge=1, description="inner size of the feed-forward layers")
-    history_length: int = Field(32, ge=1, description="newest counterparts N that are encoded")
+    history_length: int = Field(32, ge=1, description="number N of newest counterparts that are encoded")
     hidden: int = Field(32, ge=1, description="inner size of the item and the pair network")
-    members: int = Field(1, ge=1, description="MLPs of the ensemble that each network is; scores are averaged")
-    own_items: int = Field(128, ge=1, description="items of a user whose repetition is counted")
-    near_items: int = Field(128, ge=1, description="items kept as taken together with an item")
-    next_items: int = Field(64, ge=1, description="items kept as taken right after an item")
-    item_loss: float = Field(0.1, ge=0, description="weight of the auxiliary loss that classifies the user, 0 is off")
+    members: int = Field(1, ge=1, description="MLPs per ensemble; their scores are averaged")
+    own_items: int = Field(128, ge=1, description="own items kept per user")
+    near_items: int = Field(128, ge=1, description="co-occurring items kept per item")
+    next_items: int = Field(64, ge=1, description="following items kept per item")
+    item_loss: float = Field(0.1, ge=0, description="weight of the auxiliary loss that classifies the user; 0: off")
 
     @model_validator(mode="before")
     @classmethod
     def _from_format_1(cls, values: Any) -> Any:
-        """Runs of format 1 have a switch for each part instead of a list of signals."""
+        """Convert settings of format 1, which have a switch per part instead of a list of signals."""
         if not isinstance(values, dict) or not _SWITCHES.keys() <= values.keys():
             return values
         off = [name for name in (*_ALWAYS_ON, *_TABLES, "domain") if not values[name]]
         if off:
-            raise ValueError(f"it was trained without {off[0]} by an older felrec, which this one cannot load")
+            raise ValueError(
+                f"this run of an older felrec was trained without {off[0]} and cannot be loaded; train again"
+            )
         on = {signal for switch, signal in _SWITCHES.items() if values[switch]} | {"trend", *_TABLES.values()}
         kept = {name: value for name, value in values.items() if name not in (*_SWITCHES, *_ALWAYS_ON)}
         return {**kept, "signals": [name for name in SIGNALS if name in on]}
@@ -57,8 +63,8 @@ class FELRecSSettings(Settings):
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
         if len(set(self.signals)) < len(self.signals):
-            raise ValueError("signals: name each of them once")
+            raise ValueError("signals: give each name once")
         for name in NEED_TREND:
             if name in self.signals and "trend" not in self.signals:
-                raise ValueError(f"signals: {name} needs trend; add trend or leave {name} out")
+                raise ValueError(f"signals: {name} needs trend; add trend or remove {name}")
         return self

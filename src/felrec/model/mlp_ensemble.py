@@ -1,7 +1,7 @@
-"""Small networks that learn apart and are heard together.
+"""An ensemble of independently initialised MLPs.
 
-On a log it was not trained on a small network is a matter of luck: the same recipe gave hit rates that differ by a
-fifth. So several learn the same from different beginnings, and their mean is taken.
+The quality of a single small network on a log that it was not trained on varies by chance: hit rates of the same
+recipe differed by a fifth. So several networks are trained, and their outputs are averaged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 
 
 class MLPEnsemble(nn.Module):
-    """Perceptrons with the same inputs and one output each, which say nothing before they are trained.
+    """MLPs with the same inputs and one output each, which is zero before training.
 
     >>> MLPEnsemble(3, 5, 4)(torch.ones(2, 5)).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
@@ -23,15 +23,15 @@ class MLPEnsemble(nn.Module):
         self.networks = nn.ModuleList(_perceptron(inputs, *hidden) for _ in range(count))
 
     def forward(self, features: Tensor, of_all: Tensor | None = None) -> Tensor:
-        """Outputs (M, members) of features (M, F); what is the same for all rows may be given once, beside them."""
+        """Outputs (M, members) of features (M, F); features common to all rows are given once, as `of_all`."""
         if of_all is None:
             return torch.cat([network(features) for network in self.networks], dim=1)
-        told = features.shape[1]
+        per_row = features.shape[1]
         outputs = []
         for network in self.networks:
             first, *rest = network.children()
             assert isinstance(first, nn.Linear)
-            output = F.linear(features, first.weight[:, :told], first.bias + first.weight[:, told:] @ of_all)
+            output = F.linear(features, first.weight[:, :per_row], first.bias + first.weight[:, per_row:] @ of_all)
             for layer in rest:
                 output = layer(output)
             outputs.append(output)

@@ -1,4 +1,4 @@
-"""A checksum for every row: of its content, begun with its key, so that a row in the wrong place is found too."""
+"""Checksums of rows. They include the key, so that a row in the wrong place is detected too."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 
 def of_row(row: int, content: bytes) -> int:
-    """Of something that has a number."""
+    """The checksum of a row with a number."""
     return zlib.crc32(content, row & 0xFFFFFFFF)
 
 
 def of_name(name: str | bytes, content: str) -> int:
-    """Of something that has a name."""
+    """The checksum of an entry with a name."""
     key = name.encode() if isinstance(name, str) else name
     return zlib.crc32(content.encode(), zlib.crc32(key))
 
@@ -30,5 +30,5 @@ def encode_rows(values: NDArray[np.generic]) -> list[bytes]:
 
 
 def to_json(value: Any) -> str:
-    """JSON that is the same for equal values."""
+    """Canonical JSON: the same text for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

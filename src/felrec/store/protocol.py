@@ -1,6 +1,6 @@
-"""What an engine asks of a store: to give everything back at the start, and to make each change durable as a whole.
+"""The interface of a store: it loads everything at the start and makes each change durable atomically.
 
-A store keeps rows of bytes. It knows no model and no HTTP: tables have names, ids have rows, events have blocks.
+A store keeps rows of bytes and knows nothing of models or HTTP: tables have names, ids have rows, events have blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.seen import PairRecords
 
-EMPTY_BASE = "empty"  # the base of a store that began with no events at all
+EMPTY_BASE = "empty"  # the base of a store that started without events
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,21 @@ class Identity:
     model: str
     settings: Mapping[str, Any]
     weights: str  # SHA-256
-    base: str  # the log and split whose state the store began with, or EMPTY_BASE
+    base: str  # the log and split whose state the store started with, or EMPTY_BASE
 
 
 class TableSpec(NamedTuple):
     """A table of the state: rows of one type and shape."""
 
     name: str
-    dtype: str  # as numpy spells it, with byte order
+    dtype: str  # numpy's name, with byte order
     shape: tuple[int, ...]  # of one row
 
 
 class Answer(NamedTuple):
-    """What a submission with an idempotency key was answered."""
+    """The stored answer to a submission with an idempotency key."""
 
-    key: bytes  # a digest: keys may name people
+    key: bytes  # a digest, because keys may contain personal data
     body: bytes  # a digest
     text: str
     expires: float
@@ -48,27 +48,27 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Base:
-    """What a store begins with: the ids, pairs and state that a run has after validation."""
+    """The initial content of a store: the ids, pairs and state of a run after validation."""
 
     users: Sequence[str]
     items: Sequence[str]
     pairs: PairRecords
     clock: float  # time of the newest event
-    tables: Sequence[TableSpec]  # of the state; none for a model whose state is replayed
+    tables: Sequence[TableSpec]  # of the state; empty for a model whose state is replayed
     state: RowChange
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One change, made durable as a whole or not at all."""
+    """One atomic change."""
 
-    first_user: int = 0  # rows of the new ids begin here
+    first_user: int = 0  # the first row of the new ids
     first_item: int = 0
     users: Sequence[str] = ()
     items: Sequence[str] = ()
-    blocks: Sequence[Events] = ()  # with times as they were given
+    blocks: Sequence[Events] = ()  # with times as given by the client
     state: RowChange = field(default_factory=dict)
-    applied: int = 0  # how many blocks the state includes after this
+    applied: int = 0  # number of blocks that the state includes after this change
     answers: Sequence[Answer] = ()
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of items, by id
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -76,10 +76,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Removal:
-    """One user's traces, made durable as a whole: what stays of the blocks and base parts they were in."""
+    """The atomic erasure of one user: the new content of the blocks and base parts that contain their events."""
 
     user: int
-    items: Rows  # that no other user had: their ids go too
+    items: Rows  # that no other user has: their ids are erased too
     blocks: Mapping[int, Events]
     parts: Mapping[int, PairRecords]
     state: RowChange
@@ -87,16 +87,16 @@ class Removal:
 
 @dataclass
 class Contents:
-    """Everything a store holds, checked."""
+    """The whole content of a store, with checksums verified."""
 
     identity: Identity
-    users: list[str | None]  # by row; None was erased
+    users: list[str | None]  # by row; None: erased
     items: list[str | None]
     pairs: PairRecords  # of the base
-    parts: NDArray[np.int64]  # (P + 1,) where the parts of the base begin
-    events: Events  # the journal, with times as they were given
-    blocks: NDArray[np.int64]  # (B + 1,) where the blocks of the journal begin
-    applied: int  # how many blocks the state includes; the others are to be replayed
+    parts: NDArray[np.int64]  # (P + 1,) boundaries of the parts of the base
+    events: Events  # the journal, with times as given by the client
+    blocks: NDArray[np.int64]  # (B + 1,) boundaries of the blocks of the journal
+    applied: int  # number of blocks that the state includes; the rest must be replayed
     clock: float  # of the base
     state: dict[str, NDArray[np.generic]]
     attributes: dict[str, dict[str, Any]]  # of items, by id
@@ -110,16 +110,16 @@ class Contents:
 
 
 class Store(Protocol):
-    """Durable state of one model. Every method but `close` raises a StoreError when it cannot do what it says."""
+    """Durable state of one model. Every method except `close` raises StoreError on failure."""
 
     @property
     def name(self) -> str:
-        """What people call it: its path or address."""
+        """The path or address, for messages."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has not begun yet."""
+        """Whether `begin` was not called yet."""
         ...
 
     def begin(self, identity: Identity, base: Base) -> None:
@@ -127,33 +127,33 @@ class Store(Protocol):
         ...
 
     def load(self) -> Contents:
-        """Everything, with every checksum checked. StoreDamaged if one is wrong."""
+        """Read everything and verify every checksum; raises StoreDamaged if one is wrong."""
         ...
 
     def answer(self, key: bytes) -> Answer | None:
-        """What a submission with this key was answered, unless that has expired. For the thread that commits."""
+        """The stored answer to a submission with this key, unless expired. Only for the thread that commits."""
         ...
 
     def commit(self, batch: Batch) -> None:
-        """Write a batch; when this returns it survives a crash. StoreFull or another StoreError: nothing happened."""
+        """Write a batch durably. After StoreFull or another StoreError nothing was changed."""
         ...
 
     def erase(self, removal: Removal) -> bool:
-        """Remove a user. False if older pages remain because another process reads them; the next commit retries."""
+        """Remove a user. Returns False if old pages remain because a process reads them; the next commit retries."""
         ...
 
     def backup(self, path: Path) -> None:
-        """Write a consistent copy to a new file while others go on."""
+        """Write a consistent copy to a new file while the store is in use."""
         ...
 
     def verify(self) -> list[str]:
-        """Check everything; one sentence for each thing that is wrong."""
+        """Check everything; return one sentence per problem."""
         ...
 
     def size(self) -> int:
-        """Bytes it takes. Never waits."""
+        """Size in bytes. Never waits."""
         ...
 
     def close(self) -> None:
-        """Release it for others."""
+        """Close the store and release it to other processes."""
         ...

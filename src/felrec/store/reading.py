@@ -1,4 +1,4 @@
-"""Reading a store file whole, with every checksum and every count checked."""
+"""Read a whole store file and verify every checksum and count."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from felrec.store.checksums import of_name, of_row
 from felrec.store.protocol import Answer, Contents, Identity, TableSpec
 from felrec.store.records import EVENT, decode_events
 
-Report = Callable[[str], None]  # is told what is wrong; it raises, or notes it so that the rest is checked too
-_CHUNK = 1 << 17  # rows of the state that are read at a time
+Report = Callable[[str], None]  # receives a problem; raises, or records it so that checking continues
+_CHUNK = 1 << 17  # rows of the state read at a time
 
 
 @dataclass
 class Counters:
-    """How much of everything there is, so that missing rows are noticed."""
+    """Row counts, so that missing rows are detected."""
 
     users: int = 0
     items: int = 0
@@ -37,22 +37,22 @@ class Counters:
 
 
 def read_meta(connection: apsw.Connection, report: Report) -> dict[str, str]:
-    """All entries by name."""
+    """All entries of the table `meta` by name."""
     entries = {}
     for name, value, crc in connection.execute("SELECT name, value, crc FROM meta"):
         if of_name(str(name), str(value)) != crc:
-            report(f"the entry {str(name)[:40]!r} about the store is damaged")
+            report(f"meta: the entry {str(name)[:40]!r} is damaged")
         entries[str(name)] = str(value)
     return entries
 
 
 def read_counters(meta: dict[str, str]) -> Counters:
-    """The counts."""
+    """The stored row counts."""
     return Counters(**json.loads(meta["counters"]))
 
 
 def read_identity(meta: dict[str, str]) -> Identity:
-    """The model it belongs to."""
+    """The model that the store belongs to."""
     return Identity(**json.loads(meta["identity"]))
 
 
@@ -62,11 +62,11 @@ def read_tables(meta: dict[str, str]) -> list[TableSpec]:
 
 
 def read_contents(connection: apsw.Connection, report: Report) -> Contents:
-    """Everything. What is wrong is told to `report`."""
+    """Read everything; problems are passed to `report`."""
     meta = read_meta(connection, report)
     for needed in ("identity", "tables", "counters"):
         if needed not in meta:
-            report(f"the entry '{needed}' about the store is missing")
+            report(f"meta: the entry '{needed}' is missing")
     counters, tables = read_counters(meta), read_tables(meta)
     pairs, parts = _read_records(connection, "base", counters.parts, PAIR, report)
     events, blocks = _read_records(connection, "blocks", counters.blocks, EVENT, report)
@@ -92,24 +92,24 @@ def read_contents(connection: apsw.Connection, report: Report) -> Contents:
 def _read_ids(connection: apsw.Connection, table: str, count: int, report: Report) -> list[str | None]:
     rows: list[Any] = connection.execute(f"SELECT row, id, crc FROM {table} ORDER BY row").fetchall()
     if [row for row, _, _ in rows] != list(range(count)):
-        report(f"{table}: there should be rows 0 to {count - 1}, but {len(rows)} others were found")
+        report(f"{table}: expected rows 0 to {count - 1}, but found {len(rows)} other rows")
     for row, name, crc in rows:
         if of_row(row, _bytes(name)) != crc:
             report(f"{table}: the id of row {row} is damaged")
     ids = [name for _, name, _ in rows]
     known = [name for name in ids if name is not None]
     if len(set(known)) != len(known):
-        report(f"{table}: an id stands there twice")
+        report(f"{table}: an id occurs twice")
     return ids
 
 
 def _read_records(
     connection: apsw.Connection, table: str, count: int, dtype: np.dtype[np.void], report: Report
 ) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """The records of all rows, one after the other, and where each row begins."""
+    """The records of all rows, concatenated, and the boundaries of the rows."""
     rows: list[Any] = connection.execute(f"SELECT row, records, crc FROM {table} ORDER BY row").fetchall()
     if [row for row, _, _ in rows] != list(range(count)):
-        report(f"{table}: there should be rows 0 to {count - 1}, but {len(rows)} others were found")
+        report(f"{table}: expected rows 0 to {count - 1}, but found {len(rows)} other rows")
     good = [_bytes(content) for _, content, _ in rows]
     for at, (row, _, crc) in enumerate(rows):
         if of_row(row, good[at]) != crc or len(good[at]) % dtype.itemsize:
@@ -122,7 +122,7 @@ def _read_records(
 def _read_state(
     connection: apsw.Connection, tables: list[TableSpec], rows: list[int], report: Report
 ) -> dict[str, NDArray[np.generic]]:
-    """The tables, read in chunks so that no second copy of everything is needed."""
+    """Read the state tables in chunks, to avoid a second copy in memory."""
     kinds = [np.dtype(table.dtype) for table in tables]
     state = [
         np.zeros((count, *table.shape), dtype=kind) for count, table, kind in zip(rows, tables, kinds, strict=True)
@@ -162,16 +162,16 @@ def _read_attributes(connection: apsw.Connection, count: int, report: Report) ->
     attributes: dict[str, dict[str, Any]] = {}
     for item, value, crc in connection.execute("SELECT id, value, crc FROM attributes"):
         if of_name(str(item), str(value)) != crc:
-            report("attributes: those of an item are damaged")
+            report("attributes: those of one item are damaged")
         else:
             attributes[str(item)] = json.loads(str(value))
     if len(attributes) != count:
-        report(f"attributes: there should be those of {count} items, but there are {len(attributes)}")
+        report(f"attributes: expected those of {count} items, but found {len(attributes)}")
     return attributes
 
 
 def read_answer(connection: apsw.Connection, key: bytes, report: Report) -> Answer | None:
-    """What a submission with this key was answered, unless that has expired."""
+    """The stored answer to a submission with this key, unless expired."""
     where = "WHERE key = ? AND expires >= ?"
     return next(iter(_read_answers(connection, report, where, (key, time.time()))), None)
 
@@ -196,9 +196,9 @@ def answer_crc(answer: Answer) -> int:
 
 def _check_references(contents: Contents, counters: Counters, report: Report) -> None:
     if len(contents.events) != counters.events:
-        report(f"blocks: there should be {counters.events} events, but there are {len(contents.events)}")
+        report(f"blocks: expected {counters.events} events, but found {len(contents.events)}")
     if not 0 <= contents.applied <= counters.blocks:
-        report("the state is of more blocks than there are")
+        report("the state includes more blocks than the journal has")
     pairs, events = contents.pairs, contents.events
     for column, ids, columns in (
         ("user", contents.users, (pairs["user"], events.users)),
@@ -206,11 +206,11 @@ def _check_references(contents: Contents, counters: Counters, report: Report) ->
     ):
         for rows in columns:
             if len(rows) and not (rows.min() >= 0 and rows.max() < len(ids)):
-                report(f"an event is of a {column} that does not exist")
+                report(f"an event refers to a {column} that does not exist")
             elif len(rows) and any(ids[row] is None for row in np.unique(rows).tolist()):
-                report(f"an event is of a {column} that was erased")
+                report(f"an event refers to a {column} that was erased")
 
 
 def _bytes(value: Any) -> bytes:
-    """What is in a column, whatever a damaged file says that it is."""
+    """The bytes of a column; in a damaged file it may have any type."""
     return value if isinstance(value, bytes) else b"" if value is None else str(value).encode()

@@ -1,4 +1,4 @@
-"""Events as the bytes that a store keeps, and back."""
+"""Encode events as bytes for a store, and decode them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from felrec.data.events import Events
 
 EVENT = np.dtype([("user", "<i4"), ("item", "<i4"), ("time", "<f8")])
-"""A journalled event: rows of the user and the item, and the time as it was given."""
+"""A journalled event: rows of the user and the item, and the time as given by the client."""
 
 
 def encode_events(events: Events) -> bytes:
-    """The records of a block.
+    """Encode a block of events.
 
     >>> len(encode_events(Events.of([1, 2], [3, 4], [5.0, 6.0]))) == 2 * EVENT.itemsize
     True
@@ -23,5 +23,5 @@ def encode_events(events: Events) -> bytes:
 
 
 def decode_events(records: NDArray[np.void]) -> Events:
-    """Columns of records of dtype EVENT."""
+    """Decode records of dtype EVENT."""
     return Events(*(np.ascontiguousarray(records[name]) for name in ("user", "item", "time")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 FORMAT = 1
-APPLICATION = 0x666C7263  # "flrc", in the head of the file: says whose file it is
+APPLICATION = 0x666C7263  # "flrc", in the file header: identifies felrec's files
 
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
@@ -17,7 +17,6 @@ CREATE TABLE answers (key BLOB PRIMARY KEY, body BLOB NOT NULL, text TEXT NOT NU
                       crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX answers_by_end ON answers (expires);
 """
-# A row of `state` is row r of table t, numbered r * (number of tables) + t: all that an event changes of a user lies on
-# one page.
+# A row of `state` is row r of table t, numbered r * (number of tables) + t, so that all rows of a user are on one page.
 
-PART = 65_536  # pairs of a part of the base
+PART = 65_536  # pairs per part of the base

@@ -37,13 +37,13 @@ _log = logging.getLogger(__name__)
 
 Mode = Literal["create", "write", "read"]
 _WAIT = 10_000  # milliseconds to wait for the write of another process
-_ROWS_AT_ONCE = 64, 8, 1  # of a statement: each one hands the interpreter over, and must wait to get it back
-_FOREIGN = "{name} is no store of felrec, or its head is damaged; give another file, or restore a backup"
-_DAMAGED = "{name} is damaged ({what}); restore a backup, or rebuild it from one with felrec replay"
+_ROWS_AT_ONCE = 64, 8, 1  # rows per statement: each statement releases the GIL and must wait to get it back
+_FOREIGN = "{name} is not a felrec store, or its header is damaged; give another file, or restore a backup"
+_DAMAGED = "{name} is damaged ({what}); restore a backup, or rebuild the store from a backup with felrec replay"
 
 
 class SqliteStore:
-    """`create` makes the file where there is none, `write` needs one, `read` leaves it to others to write."""
+    """Mode `create` makes the file if it is missing, `write` needs an existing one, `read` never writes."""
 
     def __init__(self, path: Path, mode: Mode = "create", max_bytes: int | None = None) -> None:
         self.path = path
@@ -51,11 +51,9 @@ class SqliteStore:
         self._unclean = False  # old pages of an erased user may still be in the write-ahead log
         self._counters, self._tables = Counters(), list[TableSpec]()
         if mode != "create" and not path.is_file():
-            raise StoreError(
-                f"{path}: there is no store; check the path, or make one with felrec serve or felrec import"
-            )
+            raise StoreError(f"{path}: no such store; check the path, or create one with felrec serve or felrec import")
         if not path.absolute().parent.is_dir():
-            raise StoreError(f"{path}: there is no directory {path.parent}; make it, or choose another path")
+            raise StoreError(f"{path}: there is no directory {path.parent}; create it, or choose another path")
         self._lease = None if mode == "read" else _take_lease(path)
         self._open = True
         try:
@@ -76,17 +74,17 @@ class SqliteStore:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has not begun yet."""
+        """Whether `begin` was not called yet."""
         return self._counters.state is None
 
     @property
     def identity(self) -> Identity:
-        """The model it belongs to, without reading the rest."""
+        """The model that the store belongs to, without reading the rest."""
         with self._reading():
             return read_identity(read_meta(self._connection, self._damaged))
 
     def limit(self, max_bytes: int | None) -> None:
-        """The most that the file may take; None is as much as there is room."""
+        """Limit the size of the file; None means no limit."""
         page = int(self._value("PRAGMA page_size"))
         self._value(f"PRAGMA max_page_count={max(1, max_bytes // page) if max_bytes else 0xFFFFFFFE}")
 
@@ -108,14 +106,14 @@ class SqliteStore:
         self._tables = tables
 
     def load(self) -> Contents:
-        """Everything, with every checksum checked."""
+        """Read everything and verify every checksum."""
         if self.is_empty:
-            raise StoreError(f"{self.name} is empty: it was made and never filled; open it with felrec serve")
+            raise StoreError(f"{self.name} is empty: it was created but never filled; open it with felrec serve")
         with self._reading():
             return read_contents(self._connection, self._damaged)
 
     def answer(self, key: bytes) -> Answer | None:
-        """What a submission with this key was answered, unless that has expired. For the thread that commits."""
+        """The stored answer to a submission with this key, unless expired. Only for the thread that commits."""
         with self._reading():
             return read_answer(self._connection, key, self._damaged)
 
@@ -123,7 +121,7 @@ class SqliteStore:
         """Write a batch in one transaction; when this returns it is on disk."""
         counters = replace(self._counters, state=list(self._counters.state or ()), applied=batch.applied)
         if (batch.first_user, batch.first_item) != (counters.users, counters.items):
-            raise StoreError(f"{self.name}: the batch was numbered for another state of the store; this is a bug")
+            raise StoreError(f"{self.name}: the batch does not match the rows of the store; this is a bug")
         with self._transaction(counters):
             counters.users += len(batch.users)
             counters.items += len(batch.items)
@@ -150,7 +148,7 @@ class SqliteStore:
             self._clean()
 
     def erase(self, removal: Removal) -> bool:
-        """Remove a user in one transaction, then empty the write-ahead log, which holds older pages."""
+        """Remove a user in one transaction, then truncate the write-ahead log, which contains old pages."""
         counters = replace(self._counters, state=list(self._counters.state or ()))
         with self._transaction(counters):
             for table, rows in (("users", [removal.user]), ("items", removal.items.tolist())):
@@ -168,20 +166,20 @@ class SqliteStore:
         return not self._unclean
 
     def backup(self, path: Path) -> None:
-        """A consistent copy. It is made and checked under another name, so that `path` is whole or not there."""
+        """Write a consistent copy. It is written and checked under another name, so that `path` is never incomplete."""
         if path.exists():
-            raise StoreError(f"{path} exists; give the backup a new name")
+            raise StoreError(f"{path} exists; give the backup another name")
         if not path.absolute().parent.is_dir():
-            raise StoreError(f"{path}: there is no directory {path.parent}; make it, or choose another path")
+            raise StoreError(f"{path}: there is no directory {path.parent}; create it, or choose another path")
         unfinished = path.with_name(f".{path.name}.copy")
-        _remove(unfinished)  # of an attempt that was killed
+        _remove(unfinished)  # left by a killed process
         try:
             with self._translated(str(path)):
                 self._copy(unfinished)
             with SqliteStore(unfinished, "read") as copy:
                 findings = copy.verify()
             if findings:
-                raise StoreDamaged(f"{self.name} is damaged, so there is no copy of it ({findings[0]})")
+                raise StoreDamaged(f"{self.name} is damaged, so no backup was made ({findings[0]})")
             publish(unfinished, path)
         finally:
             _remove(unfinished)
@@ -191,12 +189,12 @@ class SqliteStore:
         copy = apsw.Connection(str(path))
         try:
             with copy.backup("main", self._connection, "main") as copying:
-                copying.step(-1)  # in one go: a write in between would make it begin again
+                copying.step(-1)  # in one step: a write in between would restart it
         finally:
             copy.close()
 
     def verify(self) -> list[str]:
-        """Check the file's own structure, every checksum, every count."""
+        """Check the structure of the file, every checksum and every count."""
         findings: list[str] = []
         try:
             with self._reading():
@@ -215,7 +213,7 @@ class SqliteStore:
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
-        """Release it for others."""
+        """Close the store and release it to other processes."""
         if self._open:
             self._open = False
             if hasattr(self, "_connection"):
@@ -232,10 +230,10 @@ class SqliteStore:
     # The parts of a transaction
 
     def _prepare(self, mode: Mode, max_bytes: int | None) -> None:
-        # A process that was killed while it made the file may have left a head and no tables.
+        # A process that was killed while creating the file may have left a header without tables.
         fresh = not self._value("PRAGMA application_id") and not self._value("SELECT count(*) FROM sqlite_schema")
         if fresh and mode != "create":
-            raise StoreError(f"{self.name} is an empty file; make a store with felrec serve or felrec import")
+            raise StoreError(f"{self.name} is an empty file; create a store with felrec serve or felrec import")
         if not fresh:
             self._check_head()
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "journal_size_limit=67108864"):
@@ -266,12 +264,12 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, counters: Counters) -> Iterator[None]:
-        """All of it or nothing; the counters are written last and count only once they are on disk."""
+        """One atomic transaction; the counters are written last and kept in memory only after the commit."""
         with self._translated():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 if int(self._value("SELECT value FROM meta WHERE name = 'fence'")) != self._fence:
-                    raise StoreBusy(f"{self.name}: another engine has taken the store over; stop this one")
+                    raise StoreBusy(f"{self.name}: another engine has taken over the store; stop this one")
                 yield
                 self._note("counters", to_json(asdict(counters)))
                 self._connection.execute("COMMIT")
@@ -283,12 +281,12 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """All reads see the same moment."""
+        """A read transaction: all reads see the same snapshot."""
         with self._translated():
             self._connection.execute("BEGIN")
             try:
                 yield
-            except (ValueError, KeyError, TypeError) as error:  # what was read is not what anybody wrote
+            except (ValueError, KeyError, TypeError) as error:  # the content cannot be decoded
                 self._damaged(" ".join(str(error).split())[:120])
             finally:
                 self._connection.execute("ROLLBACK")
@@ -315,7 +313,7 @@ class SqliteStore:
             numbers = [row * len(tables) + t for row in rows.tolist()]
             upserts += [(n, value, of_row(n, value)) for n, value in zip(numbers, encode_rows(values), strict=True)]
             counters.state[t] = max(counters.state[t], int(rows.max(initial=-1)) + 1)
-        upserts.sort()  # in the order of the file: each page is visited once
+        upserts.sort()  # in file order, so that each page is visited once
         for size in _ROWS_AT_ONCE:
             statement = f"INSERT OR REPLACE INTO state VALUES {', '.join(['(?, ?, ?)'] * size)}"
             whole = len(upserts) // size * size
@@ -324,16 +322,16 @@ class SqliteStore:
             upserts = upserts[whole:]
 
     def _clean(self) -> None:
-        """Move the write-ahead log into the file and empty it, unless another process still reads it.
+        """Move the write-ahead log into the file and truncate it, unless another process still reads it.
 
-        What was to be written is on disk already, so nothing here may fail: the next write tries again.
+        The data is already durable, so this must not raise; the next write retries.
         """
-        self._connection.set_busy_timeout(0)  # a backup may read for long
+        self._connection.set_busy_timeout(0)  # a backup may read for a long time
         try:
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
             self._unclean = bool(busy)
         except apsw.Error as error:
-            _log.warning("%s: older pages are still in its write-ahead log (%s)", self.name, error)
+            _log.warning("%s: old pages are still in its write-ahead log (%s)", self.name, error)
             self._unclean = True
         finally:
             self._connection.set_busy_timeout(_WAIT)
@@ -346,20 +344,20 @@ class SqliteStore:
 
     @contextmanager
     def _translated(self, name: str | None = None) -> Iterator[None]:
-        """Every way in which SQLite fails, as an error that says what to do."""
+        """Translate SQLite's errors into errors that say what to do."""
         name = name or self.name
         try:
             yield
         except apsw.FullError:
-            raise StoreFull(f"{name}: there is no room left; make some, then write again") from None
+            raise StoreFull(f"{name}: no space left; free some space, then write again") from None
         except apsw.NotADBError:
             raise StoreDamaged(_FOREIGN.format(name=name)) from None
         except (apsw.BusyError, apsw.LockedError):
             raise StoreBusy(f"{name}: another process has been writing for {_WAIT // 1000} s; stop it") from None
         except apsw.CantOpenError:
-            raise StoreError(f"{name}: cannot be opened; check its rights and those of its directory") from None
+            raise StoreError(f"{name}: cannot be opened; check its permissions and those of its directory") from None
         except (apsw.ReadOnlyError, apsw.PermissionsError):
-            raise StoreError(f"{name}: cannot be written; check its rights and those of its directory") from None
+            raise StoreError(f"{name}: cannot be written; check its permissions and those of its directory") from None
         except apsw.IOError as error:
             raise StoreError(f"{name}: the disk failed ({error}); check it, then write again") from None
         except apsw.Error as error:
@@ -367,24 +365,24 @@ class SqliteStore:
 
 
 def _remove(path: Path) -> None:
-    """A file of SQLite and those beside it."""
+    """Remove an SQLite file and its companion files."""
     for left in path.parent.glob(f"{glob.escape(path.name)}*"):
         left.unlink()
 
 
 def _make_private(path: Path) -> None:
-    """Make a file that only its owner can read: it holds personal data. Those beside it get the same rights."""
-    with suppress(OSError):  # it is there already, or SQLite says what is wrong with its place
+    """Create a file that only its owner can read: it contains personal data. Its companion files inherit this."""
+    with suppress(OSError):  # it exists already, or SQLite reports the problem
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _take_lease(path: Path) -> apsw.Connection:
-    """Lock a file beside the store for as long as the process lives; SQLite's own locks work on every system."""
+    """Lock a file beside the store until the process ends; SQLite's own locks work on every system."""
     try:
         lease = apsw.Connection(f"{path}-lease")
         lease.execute("BEGIN EXCLUSIVE")
     except apsw.BusyError:
         raise StoreBusy(f"{path} is in use by another engine; stop it first, or post events to it instead") from None
     except apsw.Error:
-        raise StoreError(f"{path}-lease: cannot be made; check the rights of the directory") from None
+        raise StoreError(f"{path}-lease: cannot be created; check the permissions of the directory") from None
     return lease

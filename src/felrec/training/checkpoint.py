@@ -1,8 +1,8 @@
-"""A run directory: safetensors files and one JSON manifest, changed only in whole steps.
+"""A run directory: safetensors files and one JSON manifest, updated atomically.
 
-A checkpoint is a folder of safetensors that is written under a temporary name, synced, and renamed; it
-counts only once the manifest names it, and the manifest is replaced atomically. Whatever happens in
-between, the manifest names a checkpoint that is whole.
+A checkpoint is a folder of safetensors that is written under a temporary name, synced and renamed. It is
+valid only once the manifest names it, and the manifest is replaced atomically. So the manifest always
+names a complete checkpoint, even after a crash.
 """
 
 from __future__ import annotations
@@ -44,36 +44,36 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path, manifest: dict[str, Any]) -> RunDirectory:
-        """Start a run in a directory that holds none."""
+        """Start a run in a directory that does not contain one."""
         if (path / MANIFEST).exists():
-            raise CheckpointError(f"{path} already holds a run; continue it with --resume or choose another --out")
+            raise CheckpointError(f"{path} already contains a run; continue it with --resume or choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
             held = sorted(entry.name for entry in path.iterdir() if _is_of_a_run(entry.name))
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be created ({error.strerror}); choose another --out") from None
         if held:
-            raise CheckpointError(f"{path} holds {held[0]}, which a run would replace; choose another --out")
+            raise CheckpointError(f"{path} contains {held[0]}, which a run would overwrite; choose another --out")
         run = cls(path)
         run.update({"format": FORMAT, "versions": versions(), **manifest})
         return run
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """Open a run that exists."""
+        """Open an existing run."""
         run = cls(path)
         if path.is_file():
-            raise CheckpointError(f"{path} is a file; name the directory of a run first, then the log")
+            raise CheckpointError(f"{path} is a file; give the run directory first, then the log")
         try:
             run.manifest = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise CheckpointError(
-                f"{path} holds no run (no {MANIFEST}); make one with felrec train, or name pretrained"
+                f"{path} is not a run directory (no {MANIFEST}); create one with felrec train, or use pretrained"
             ) from None
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
-            raise CheckpointError(f"{path / MANIFEST} cannot be read ({error}); train anew or restore it") from None
+            raise CheckpointError(f"{path / MANIFEST} cannot be read ({error}); restore it or train again") from None
         if not isinstance(run.manifest, dict) or "format" not in run.manifest:
-            raise CheckpointError(f"{path / MANIFEST} is not a manifest of felrec; train anew or restore it")
+            raise CheckpointError(f"{path / MANIFEST} is not a felrec manifest; restore it or train again")
         if run.manifest["format"] > FORMAT:
             raise CheckpointError(
                 f"{path} was written by a newer felrec (format {run.manifest['format']}); upgrade felrec"
@@ -82,9 +82,9 @@ class RunDirectory:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes from training here; the lock ends with this one, however it ends.
+        """Keep other processes from training here; the lock is released when this process ends, even if it is killed.
 
-        A run that is finished is not changed any more, so it may lie where nothing can be written.
+        A finished run is not changed and not locked, so it may be in a read-only directory.
         """
         if self.manifest.get("finished"):
             yield
@@ -94,12 +94,12 @@ class RunDirectory:
             lock.execute("BEGIN EXCLUSIVE")  # SQLite's locks work on every system
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise CheckpointError(f"{self.path} cannot be written to ({error}); check its rights") from None
+                raise CheckpointError(f"{self.path} cannot be written to ({error}); check its permissions") from None
             raise CheckpointError(
                 f"another process is training in {self.path}; wait for it, or choose another --out"
             ) from None
         with closing(lock):
-            self.manifest = self.open(self.path).manifest  # it may have gone on since it was read
+            self.manifest = self.open(self.path).manifest  # another process may have changed it since
             self._tidy()
             yield
 
@@ -110,7 +110,7 @@ class RunDirectory:
 
     def commit(self, slot: str, name: str, files: dict[str, Tensors], notes: dict[str, Any]) -> None:
         """Write a checkpoint folder `name` and make it the one of `slot` ("best" or "resume")."""
-        while name in self._named():  # what the manifest names stays whole until it names something else
+        while name in self._named():  # keep the named checkpoint until the manifest names another
             name += "-again"
         temporary, final = self.path / f".{name}.new", self.path / name
         for stale in (temporary, final):
@@ -128,7 +128,7 @@ class RunDirectory:
             shutil.rmtree(self.path / before["folder"], ignore_errors=True)
 
     def _tidy(self) -> None:
-        """Remove what a killed process left half done or no longer named."""
+        """Remove incomplete files and unnamed checkpoints that a killed process left."""
         for unfinished in self.path.glob(".*.new"):
             if unfinished.is_dir():
                 shutil.rmtree(unfinished, ignore_errors=True)
@@ -142,7 +142,7 @@ class RunDirectory:
         return {self.manifest[slot]["folder"] for slot in ("best", "resume") if slot in self.manifest}
 
     def discard(self, slot: str) -> None:
-        """Drop the checkpoint of `slot`."""
+        """Remove the checkpoint of `slot`."""
         before = self.manifest.pop(slot, None)
         self.update({})
         if before:
@@ -152,24 +152,26 @@ class RunDirectory:
         """Tensors of a checkpoint, checked against the manifest."""
         entry = self.manifest.get(slot)
         if entry is None:
-            raise CheckpointError(f"{self.path} holds no {slot} checkpoint yet; let training finish an epoch")
+            raise CheckpointError(f"{self.path} has no {slot} checkpoint yet; let training finish an epoch")
         path = self.path / entry["folder"] / f"{file}.safetensors"
         try:
             if _digest(path) != entry["sha256"][file]:
-                raise CheckpointError(f"{path} is damaged (its checksum differs); restore it or train anew")
+                raise CheckpointError(f"{path} is damaged (its checksum differs); restore it or train again")
             return load_file(path)
         except FileNotFoundError:
-            raise CheckpointError(f"{path} is missing; restore it or train anew") from None
+            raise CheckpointError(f"{path} is missing; restore it or train again") from None
         except SafetensorError as error:
-            raise CheckpointError(f"{path} is damaged ({error}); restore it or train anew") from None
+            raise CheckpointError(f"{path} is damaged ({error}); restore it or train again") from None
 
 
 def write_tensors(tensors: Tensors, path: Path) -> None:
-    """A file of tensors. CheckpointError where there is no room for it."""
+    """Write a file of tensors; raise CheckpointError if that fails, e.g. on a full disk."""
     try:
         save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, path)
     except SafetensorError as error:
-        raise CheckpointError(f"{path} cannot be written ({error}); make room, then go on with --resume") from None
+        raise CheckpointError(
+            f"{path} cannot be written ({error}); free disk space, then continue with --resume"
+        ) from None
 
 
 def _is_of_a_run(name: str) -> bool:
@@ -177,7 +179,7 @@ def _is_of_a_run(name: str) -> bool:
 
 
 def versions() -> dict[str, str]:
-    """What a run was made with."""
+    """Versions of Python, torch and numpy."""
     return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
 
 

@@ -1,4 +1,4 @@
-"""Where a model is trained and scored."""
+"""The device that a model is trained and scored on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from felrec.errors import ConfigError
 
 
 def pick_device(wanted: str) -> str:
-    """A device by name; `auto` takes CUDA where there is one."""
+    """A device by name; `auto` uses CUDA if available."""
     devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if wanted == "auto":
         return "cuda" if devices else "cpu"

@@ -1,4 +1,4 @@
-"""One set of weights, trained on several logs at once."""
+"""Train one set of weights on several logs together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BatchOf:
 
 
 class InTurn:
-    """The batches of several logs, spread evenly over one epoch; each log keeps its own order of time.
+    """The batches of several logs, spread evenly over one epoch; each log stays in time order.
 
     >>> [(one.log, one.batch) for one in InTurn(["abcd", "xy"])]
     [(0, 'a'), (1, 'x'), (0, 'b'), (0, 'c'), (1, 'y'), (0, 'd')]
@@ -51,13 +51,13 @@ class InTurn:
 
 
 class MultiLogLearner:
-    """Models that share their weights, each with the state of its own log; to the trainer they are one."""
+    """Models that share their weights, each with the state of its own log; the trainer sees one model."""
 
     def __init__(self, models: Sequence[Trainable]) -> None:
         self.models = models
 
     def batches(self, events: Sequence[Events], settings: TrainingSettings, epoch: int) -> InTurn:
-        """The batches of all logs; `events` has one entry for each model."""
+        """The batches of all logs; `events` has one entry per model."""
         return InTurn(
             [model.batches(log, settings, epoch) for model, log in zip(self.models, events, strict=True)],
         )
@@ -68,7 +68,7 @@ class MultiLogLearner:
             model.begin_epoch()
 
     def loss(self, batch: BatchOf) -> Tensor:
-        """The loss of the model whose log the batch is of."""
+        """The loss of the model that the batch's log belongs to."""
         return self.models[batch.log].loss(batch.batch)
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
@@ -81,20 +81,20 @@ class MultiLogLearner:
             model.train(mode)
 
     def memory(self) -> Tensors:
-        """What each model needs to resume, numbered."""
+        """The training memory of each model, with its number as prefix."""
         return _numbered([model.memory() for model in self.models])
 
     def load_memory(self, memory: Tensors) -> None:
-        """Put back what `memory` returned."""
+        """Restore what `memory` returned."""
         for number, model in enumerate(self.models):
             model.load_memory(_of(number, memory))
 
     def state(self) -> Tensors:
-        """The state of each model, numbered."""
+        """The state of each model, with its number as prefix."""
         return _numbered([model.state() for model in self.models])
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         for number, model in enumerate(self.models):
             model.load_state(_of(number, state))
 
@@ -103,7 +103,7 @@ class MultiLogLearner:
         return self.models[0].weights()
 
     def load_weights(self, weights: Tensors) -> None:
-        """Put back what `weights` returned."""
+        """Restore what `weights` returned."""
         self.models[0].load_weights(weights)
 
 

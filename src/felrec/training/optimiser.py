@@ -30,7 +30,7 @@ def optimiser_state(optimiser: torch.optim.Optimizer) -> Tensors:
 
 
 def load_optimiser_state(optimiser: torch.optim.Optimizer, tensors: Tensors) -> None:
-    """Put back what `optimiser_state` returned."""
+    """Restore what `optimiser_state` returned."""
     state: dict[int, Tensors] = {}
     for name, tensor in tensors.items():
         index, kind = name.split(".", 1)

@@ -1,4 +1,4 @@
-"""The learning rate: a linear warm-up, then half a cosine down."""
+"""The learning rate: a linear warm-up, then cosine decay."""
 
 from __future__ import annotations
 

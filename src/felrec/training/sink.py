@@ -1,4 +1,4 @@
-"""Where a trainer keeps its checkpoints: in a run directory, or in memory."""
+"""Storage of a trainer's checkpoints: a run directory, or memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class CheckpointSink(Protocol):
     """Keeps one checkpoint in each slot, "best" and "resume", and a manifest that describes them."""
 
     manifest: dict[str, Any]
-    resumable: bool  # whether a "resume" checkpoint would be of use to anyone
+    resumable: bool  # whether "resume" checkpoints are worth writing
 
     def update(self, changes: dict[str, Any]) -> None:
         """Change entries of the manifest."""
         ...
 
     def commit(self, slot: str, name: str, files: dict[str, Tensors], notes: dict[str, Any]) -> None:
-        """Replace the checkpoint of a slot; the notes go into the manifest."""
+        """Replace the checkpoint of a slot; the notes are written to the manifest."""
         ...
 
     def discard(self, slot: str) -> None:
@@ -26,12 +26,12 @@ class CheckpointSink(Protocol):
         ...
 
     def read(self, slot: str, file: str) -> Tensors:
-        """Part of the checkpoint of a slot."""
+        """The tensors of one file of a slot's checkpoint."""
         ...
 
 
 class MemoryCheckpoints:
-    """Checkpoints that end with the process, so that there is nothing to resume."""
+    """Checkpoints in memory, which cannot be resumed."""
 
     resumable = False
 
@@ -54,5 +54,5 @@ class MemoryCheckpoints:
         self.manifest.pop(slot, None)
 
     def read(self, slot: str, file: str) -> Tensors:
-        """Part of the checkpoint of a slot."""
+        """The tensors of one file of a slot's checkpoint."""
         return self._files[slot][file]

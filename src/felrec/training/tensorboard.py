@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def require_tensorboard() -> None:
-    """Say what to install where it is missing."""
+    """Raise ConfigError with an install command if TensorBoard is missing."""
     try:
         import torch.utils.tensorboard.writer  # noqa: F401
     except ImportError:
@@ -47,11 +47,11 @@ class TensorBoard:
 
     def _opened(self, now: int) -> SummaryWriter:
         if self._writer is None:
-            # Steps after the checkpoint that a killed run is resumed from were written once already: drop those.
+            # A resumed run repeats the steps after its checkpoint: drop those written before.
             self._writer = self._open(str(self._folder), purge_step=now)
         return self._writer
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write pending scalars and close."""
         if self._writer is not None:
             self._writer.close()

@@ -1,4 +1,4 @@
-"""The training loop: one schedule, validation after each epoch, checkpoints that resume exactly."""
+"""The training loop: learning-rate schedule, validation after each epoch, and checkpoints that resume exactly."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from felrec.training.schedule import learning_rate
 from felrec.training.sink import CheckpointSink
 
 Validate = Callable[[], dict[str, float]]
-"""Evaluates the model on the validation part, leaving behind the state after it."""
+"""Evaluates the model on the validation part; the model keeps the state after it."""
 
 
 class Listener(Protocol):
-    """Something that follows training: a progress bar, a log, TensorBoard."""
+    """Receives training progress, e.g. a progress bar, a log or TensorBoard."""
 
     def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
-        """After a step, out of `steps` of its epoch, that took `events` events."""
+        """Called after each of the `steps` of an epoch; `events` is the size of its batch."""
         ...
 
     def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
-        """After each validation."""
+        """Called after each validation."""
         ...
 
 
@@ -51,8 +51,8 @@ class Trainer:
         self.validate, self.listeners = validate, listeners
         self.optimiser = build_optimiser(model.parameters(), settings)
         self.epoch, self.step = 0, 0
-        self.steps = 0  # of the present epoch
-        self.loss_sum, self.learned = 0.0, 0  # of this epoch: losses times events, and events
+        self.steps = 0  # of the current epoch
+        self.loss_sum, self.learned = 0.0, 0  # of the current epoch: sum of loss times events, and number of events
         self._saved_at = time.monotonic()
 
     def resume(self) -> None:
@@ -68,12 +68,12 @@ class Trainer:
         self.loss_sum, self.learned = entry["loss_sum"], entry["learned"]
 
     def fit(self) -> None:
-        """Train to the end, or until patience runs out."""
+        """Train for all epochs, or until `patience` epochs bring no improvement."""
         self.model.train()
         while self.epoch < self.settings.epochs and not self._out_of_patience():
             self._train_epoch()
             self._end_epoch()
-        self.optimiser.zero_grad(set_to_none=True)  # the model is used on, its gradients are not
+        self.optimiser.zero_grad(set_to_none=True)  # free the gradients: the trained model needs none
         self.run.update({"finished": True})
         self.run.discard("resume")
 
@@ -132,7 +132,7 @@ class Trainer:
         self._tell_validated(*finished, metrics, is_best)
 
     def _validate(self) -> tuple[dict[str, float], Tensors, Tensors]:
-        """Metrics on validation, the state before and the state after it; the model is put back as it was."""
+        """Validation metrics, and the state before and after validation; the model is left in the state before."""
         before = self.model.state()
         self.model.train(False)
         try:
@@ -143,11 +143,11 @@ class Trainer:
             self.model.load_state(before)
 
     def _validate_within_epoch(self) -> None:
-        """To watch only: the cache lacks the rest of the training part, so this never makes a best checkpoint."""
+        """For monitoring only: the state lacks the rest of the training part, so this never makes a best checkpoint."""
         metrics, _, _ = self._validate()
         at = (self.epoch + 1, self.step)
         entry = {"epoch": at[0], "step": at[1], **metrics}
-        earlier = self.run.manifest.get("within_epochs", [])  # after a resume, steps may come a second time
+        earlier = self.run.manifest.get("within_epochs", [])  # a resumed run repeats some steps
         self.run.update({"within_epochs": [*(e for e in earlier if (e["epoch"], e["step"]) < at), entry]})
         self._tell_validated(self.epoch, self.step, metrics, best=False)
 
@@ -165,11 +165,11 @@ class Trainer:
 
     def _require_finite(self) -> None:
         if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
-            self._stop("the weights are no longer finite numbers")
+            self._stop("the weights are no longer finite")
 
     def _stop(self, what: str) -> NoReturn:
         best = self.run.manifest.get("best")
-        kept = f"the best checkpoint, of epoch {best['epoch']}, is kept" if best else "no epoch was finished"
+        kept = f"the best checkpoint (epoch {best['epoch']}) is kept" if best else "no epoch was finished"
         raise TrainingError(
             f"{what} in epoch {self.epoch + 1}, step {self.step + 1}; {kept}; "
             f"try a smaller lr (it was {self.settings.lr}) or more warmup in a new --out"
@@ -188,5 +188,5 @@ class Trainer:
             return nullcontext()
         device = next(iter(self.model.parameters())).device.type
         if device == "cuda" and not torch.cuda.is_bf16_supported():
-            raise ConfigError("this device has no bfloat16; use precision=float32")
+            raise ConfigError("this device does not support bfloat16; use precision=float32")
         return torch.autocast(device, dtype=torch.bfloat16)

@@ -40,7 +40,7 @@ def test_named_columns_win() -> None:
     [
         (Wanted(), r"^x\.csv: no column of users among 'a, item, ts'; name it with --user-col$"),
         (Wanted(user="b"), r"no column 'b' among .*--user-col"),
-        (Wanted(user="item"), r"three columns, not item, item, ts"),
+        (Wanted(user="item"), r"three different columns, not item, item, ts"),
     ],
 )
 def test_what_is_missing_is_said(wanted: Wanted, message: str) -> None:

@@ -127,7 +127,7 @@ def test_a_broken_connection_is_resumed(site: Site, known: Callable[..., str], t
 
 def test_a_later_call_goes_on_from_what_is_there(site: Site, known: Callable[..., str], tmp_path: Path) -> None:
     site.break_after = [1_000, 1_000, 1_000]
-    with pytest.raises(FetchError, match="broke off after 3,000 bytes; run this again"):
+    with pytest.raises(FetchError, match="interrupted after 3,000 bytes; run this again"):
         fetch(known(), tmp_path)
     assert left_in(tmp_path) == {"jodie-wikipedia.part"}
     assert fetch("jodie-wikipedia", tmp_path).read_bytes() == JODIE
@@ -176,7 +176,7 @@ def test_an_archive_is_unpacked_without_its_top_folder(site: Site, known: Callab
 @pytest.mark.parametrize("member", ["../evil.txt", "/evil.txt", "a/../../evil.txt", "..\\evil.txt"])
 def test_an_archive_cannot_write_outside(site: Site, known: Callable[..., str], tmp_path: Path, member: str) -> None:
     site.content = zipped(**{member: "x"})
-    with pytest.raises(FetchError, match="points outside of its folder"):
+    with pytest.raises(FetchError, match="points outside its folder"):
         fetch(known("ml-1m", "ml-1m.zip", md5=None), tmp_path / "data")
     assert left_in(tmp_path / "data") == set()
     assert not list(tmp_path.rglob("evil*"))
@@ -191,7 +191,7 @@ def test_a_damaged_archive_is_refused(site: Site, known: Callable[..., str], tmp
 
 def test_an_archive_without_the_log_is_refused(site: Site, known: Callable[..., str], tmp_path: Path) -> None:
     site.content = zipped(**{"ml-1m__README": "x"})
-    with pytest.raises(FetchError, match=r"no ratings\.dat in the download"):
+    with pytest.raises(FetchError, match=r"the download has no ratings\.dat"):
         fetch(known("ml-1m", "ml-1m.zip", md5=None), tmp_path)
     assert left_in(tmp_path) == set()
 
@@ -201,7 +201,7 @@ def test_an_archive_that_does_not_fit_is_kept_for_later(
 ) -> None:
     site.content = zipped(**{"ml-1m__ratings.dat": "1::2::5::10\n"})
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1))
-    with pytest.raises(FetchError, match="the disk is full: make room in"):
+    with pytest.raises(FetchError, match="the disk is full: free space in"):
         fetch(known("ml-1m", "ml-1m.zip", md5=None), tmp_path)
     assert left_in(tmp_path) == {"ml-1m.part"}
 
@@ -209,17 +209,17 @@ def test_an_archive_that_does_not_fit_is_kept_for_later(
 def test_a_web_page_is_not_a_dataset(site: Site, known: Callable[..., str], tmp_path: Path) -> None:
     name = known()
     site.content = b"<html>quota exceeded</html>"
-    with pytest.raises(FetchError, match="what came is an HTML page"):
+    with pytest.raises(FetchError, match="the download is an HTML page"):
         fetch(name, tmp_path)
     site.kind = "text/html; charset=utf-8"
-    with pytest.raises(FetchError, match=r"sent a web page .* download it by hand from https://snap"):
+    with pytest.raises(FetchError, match=r"sent a web page .* download it manually from https://snap"):
         fetch(name, tmp_path)
     assert left_in(tmp_path) == set()
 
 
 def test_not_found(site: Site, known: Callable[..., str], tmp_path: Path) -> None:
     site.status = 404
-    with pytest.raises(FetchError, match="answered 404 Not Found: download it by hand"):
+    with pytest.raises(FetchError, match="answered 404 Not Found: download it manually"):
         fetch(known(), tmp_path)
 
 
@@ -229,7 +229,7 @@ def test_offline(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         port = closed.getsockname()[1]
     dataset = replace(DATASETS["jodie-mooc"], url=f"http://127.0.0.1:{port}/mooc.csv")
     monkeypatch.setitem(DATASETS, "jodie-mooc", dataset)
-    expected = rf"could not reach http://127.0.0.1:{port}/mooc.csv \(.*\): download it by hand from https://snap.*"
+    expected = rf"could not reach http://127.0.0.1:{port}/mooc.csv \(.*\): download it manually from https://snap.*"
     with pytest.raises(FetchError, match=expected) as error:
         fetch("jodie-mooc", tmp_path)
     assert str(error.value).endswith(f"and put mooc.csv into {tmp_path / 'jodie-mooc'}")
@@ -239,12 +239,14 @@ def test_offline(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk(site: Site, known: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "jodie-wikipedia.part").symlink_to("/dev/full")
-    with pytest.raises(FetchError, match="the disk is full: make room in"):
+    with pytest.raises(FetchError, match="the disk is full: free space in"):
         fetch(known(), tmp_path)
 
 
 def test_what_must_be_placed_by_hand_says_so_and_is_then_found(tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match=r"twitch-full cannot be fetched; download it by hand from .* full_a\.csv\.gz"):
+    with pytest.raises(
+        FetchError, match=r"twitch-full cannot be fetched; download it manually from .* full_a\.csv\.gz"
+    ):
         fetch("twitch-full", tmp_path)
     (tmp_path / "twitch-full").mkdir()
     (tmp_path / "twitch-full" / "full_a.csv.gz").write_bytes(b"x")
@@ -252,7 +254,7 @@ def test_what_must_be_placed_by_hand_says_so_and_is_then_found(tmp_path: Path) -
 
 
 def test_unknown_names_list_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match="no dataset is called 'ml-3m'; there are ml-100k, ml-1m"):
+    with pytest.raises(FetchError, match="unknown dataset 'ml-3m'; use one of ml-100k, ml-1m"):
         fetch("ml-3m", tmp_path)
 
 

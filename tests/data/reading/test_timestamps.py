@@ -21,7 +21,7 @@ def test_the_largest_number_decides_the_unit(factor: int) -> None:
 
 def test_a_named_unit_beats_the_guess() -> None:
     assert read_times(pl.Series([1_500]), "ms").seconds().tolist() == [1.5]
-    with pytest.raises(DataError, match="time unit 'min' does not exist; use one of auto, s, ms, us, ns"):
+    with pytest.raises(DataError, match="unknown time unit 'min'; use one of auto, s, ms, us, ns"):
         read_times(pl.Series([1]), "min")
 
 

@@ -123,7 +123,7 @@ def fitted_alone(name: str, known: Events) -> FittedModel:
 
 
 def test_a_model_that_knows_only_its_own_items_cannot_begin_empty(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot begin empty"):
+    with pytest.raises(ConfigError, match="cannot start empty"):
         open_engine(tmp_path / "s", fitted("bpr-mf"))
 
 
@@ -223,12 +223,12 @@ def test_a_full_disk_stops_writes_and_not_reads(tmp_path: Path) -> None:
     post(engine, made_up(100))
     shown, live = answers(engine), state_of(engine)
     store.limit(store.size() // 2)
-    with pytest.raises(StoreFull, match="no room"):
+    with pytest.raises(StoreFull, match="no space left"):
         post(engine, made_up(2_000, users=900, items=900, seed=5))
     with pytest.raises(StoreFull):
         submit(engine, made_up(256, users=900, items=900, seed=6), IdempotencyKey("k", b"b")).result()
     assert not engine.health().durable
-    assert "no room" in str(engine.health().problem)
+    assert "no space left" in str(engine.health().problem)
     assert (answers(engine), state_of(engine)) == (shown, live)
     store.limit(None)
     assert submit(engine, made_up(256, users=900, items=900, seed=6), IdempotencyKey("k", b"b")).result().events == 356
@@ -335,7 +335,7 @@ def test_an_engine_whose_memory_is_behind_says_that_it_is_not_ready(
             post(engine, made_up(3))
     assert not engine.health().ready
     for write in (lambda: post(engine, made_up(3)), lambda: engine.put_item("item 1", Attributes("One"))):
-        with pytest.raises(Stopped, match="must be restarted"):
+        with pytest.raises(Stopped, match="restart the engine"):
             write()
     engine.close()
     again = open_engine(tmp_path / "s", fitted(known=BASE))

@@ -100,11 +100,11 @@ def test_titles_are_found_without_their_accents(service: Opened) -> None:
     [
         (
             "/v1/users/u/recommendations?limit=5",
-            "'limit'; this route takes candidates, exclude_seen, k, tags, why",
+            "'limit'; this path accepts candidates, exclude_seen, k, tags, why",
         ),
-        ("/v1/users/u/recommendations?exclude-seen=true", "no parameter 'exclude-seen'"),
-        ("/v1/items/i/similar?n=3", "no parameter 'n'; this route takes k"),
-        ("/v1/users?prefixx=a", "no parameter 'prefixx'"),
+        ("/v1/users/u/recommendations?exclude-seen=true", "unknown parameter 'exclude-seen'"),
+        ("/v1/items/i/similar?n=3", "unknown parameter 'n'; this path accepts k"),
+        ("/v1/users?prefixx=a", "unknown parameter 'prefixx'"),
     ],
 )
 def test_a_misspelt_parameter_is_not_passed_over(service: Opened, path: str, says: str) -> None:

@@ -54,7 +54,7 @@ def test_good_rows_are_taken_and_bad_ones_refused_with_the_reason(service: Opene
     assert (receipt.accepted, receipt.late, receipt.events) == (2, 1, before + 2)
     assert sorted(reasons) == [1, 2, 3, 4, 5, 6, 7, 8, 10, 11]
     for row, words in {
-        1: "not empty", 2: "item", 3: "future", 4: "ISO 8601", 5: "price", 6: "256", 7: "control", 11: "milliseconds",
+        1: "non-empty", 2: "item", 3: "future", 4: "ISO 8601", 5: "price", 6: "256", 7: "control", 11: "milliseconds",
     }.items():  # fmt: skip
         assert words in reasons[row]
     assert service.get("/v1/users/7").json()["history"][0]["id"] == "8"

@@ -107,7 +107,7 @@ def test_a_file_of_keys_that_cannot_be_read_leaves_the_keys_as_they_were(tmp_pat
     assert serving.scopes_of(secret) == frozenset({"read"})
     keys.path.write_text("half of it")
     assert serving.scopes_of(secret) == frozenset({"read"})
-    with pytest.raises(ConfigError, match="not a file of keys"):
+    with pytest.raises(ConfigError, match="not a key file"):
         KeyFile(keys.path).entries()
     keys.path.unlink()
     keys.path.mkdir()  # as unreadable as the file of another user is to a service, also for root

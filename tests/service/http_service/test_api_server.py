@@ -34,7 +34,7 @@ def test_another_address_needs_keys(run: Path, tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
     done = run_to_the_end("serve", run, "--host", "0.0.0.0", "--keys", tmp_path / "keys.json")
     assert done.returncode == 2
-    assert "has no key yet" in done.stderr
+    assert "has no keys yet" in done.stderr
 
 
 def test_keys_from_the_command_line_let_others_in(run: Path, tmp_path: Path) -> None:
@@ -184,5 +184,5 @@ def test_a_new_store_says_what_it_lacks(run: Path, tmp_path: Path) -> None:
         assert "serving at" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
         said.append(process.communicate(timeout=60)[1])
-    assert "begins after the validation part of the run's log; felrec import LOG brings in the rest" in said[0]
+    assert "starts after the validation part of the run's log; add the rest with felrec import LOG" in said[0]
     assert "begins after" not in said[1]  # only when it is made

@@ -1,1 +1,1 @@
-"""What several baselines share."""
+"""Code shared by several baselines."""

@@ -1,4 +1,4 @@
-"""Parameters that events change: a gradient step for each block that is observed, which can be taken back."""
+"""Online adaptation: a gradient step on the parameters per observed block, which can be undone."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from torch import Tensor, nn
 
 from felrec.recommender import Tensors
 
-_CLIP = 1.0  # of every gradient, as in training
-_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what Adam remembers of a parameter
+_CLIP = 1.0  # limit of every gradient value, as in training
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # Adam's state of a parameter
 
 
 class Adaptation:
-    """Steps of Adam on the parameters of a module that is in use; what training left is kept aside.
+    """Adam steps on the parameters of a module; the trained values are kept separately.
 
     >>> module = nn.Linear(1, 1, bias=False)
     >>> adaptation, before = Adaptation(module, lr=0.1), module.weight.item()
@@ -26,11 +26,11 @@ class Adaptation:
 
     def __init__(self, module: nn.Module, lr: float) -> None:
         self.module, self.lr = module, lr
-        self._trained: Tensors | None = None  # unless nothing was adapted yet
+        self._trained: Tensors | None = None  # None: nothing was adapted yet
         self._optimiser: torch.optim.Adam | None = None
 
     def step(self, loss: Tensor) -> None:
-        """Follow the gradient of a loss."""
+        """Take one optimiser step on a loss."""
         optimiser = self._begin()
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -39,22 +39,22 @@ class Adaptation:
         optimiser.zero_grad()
 
     def trained(self) -> Tensors:
-        """A copy of the parameters without what events changed."""
+        """A copy of the parameters before adaptation."""
         source = self._trained or dict(self.module.named_parameters())
         return {name: parameter.detach().cpu().clone() for name, parameter in source.items()}
 
     def load_trained(self, weights: Tensors) -> None:
-        """Put back what `trained` returned."""
+        """Restore what `trained` returned."""
         self._write(weights)
         self._trained = self._optimiser = None
 
     def undo(self) -> None:
-        """Forget what events changed."""
+        """Restore the trained parameters."""
         if self._trained is not None:
             self.load_trained(self._trained)
 
     def state(self) -> Tensors:
-        """A copy of the parameters as they are and of Adam's moments; empty if nothing was adapted."""
+        """A copy of the adapted parameters and of Adam's moments; empty if nothing was adapted."""
         if self._optimiser is None:
             return {}
         memory = self._optimiser.state
@@ -64,7 +64,7 @@ class Adaptation:
         return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned; other entries of it are left alone."""
+        """Restore what `state` returned; other entries of `state` are ignored."""
         self.undo()
         adapted = {name.removeprefix("adapted."): t for name, t in state.items() if name.startswith("adapted.")}
         if not adapted:

@@ -1,4 +1,4 @@
-"""What models have in common that learn weights for each item of the training part, and so know no other items."""
+"""Base of models that learn a vector for each item of the training part and cannot represent other items."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from felrec.model.kernels.inference import inference
 from felrec.model.paper.encoder import initialise
 from felrec.recommender import LearnedWeights, Queries, StateOfTables, Tensors
 
-NO_WARMUP = {"warmup": 0.0}  # the authors' schedule for their baselines: half a cosine from the first epoch on
+NO_WARMUP = {"warmup": 0.0}  # the authors' schedule for their baselines: cosine decay from the first epoch on
 
 
 class LearnedItems(LearnedWeights, StateOfTables):
-    """Users become vectors that are compared with one learned vector per item. Rows from `items` on are unknown.
+    """Compares a vector of the user with one learned vector per item. Rows from `items` on are unknown.
 
-    A subclass makes its layers and then calls `_begin`.
+    A subclass creates its layers and then calls `_begin`.
     """
 
     def __init__(self, items: int) -> None:
@@ -30,7 +30,7 @@ class LearnedItems(LearnedWeights, StateOfTables):
         self.items = items
 
     def _begin(self, dropout: float, seed: int, device: torch.device | str) -> None:
-        """Draw the weights, and make the generator of all that is drawn later: dropout and negatives."""
+        """Initialise the weights, and create the generator of dropout and negatives."""
         draw_weights(self, torch.Generator().manual_seed(seed))
         self.device = torch.device(device)
         self.to(self.device)
@@ -40,7 +40,7 @@ class LearnedItems(LearnedWeights, StateOfTables):
 
     @abstractmethod
     def _vectors(self, queries: Queries) -> Tensor:
-        """What is compared with the items, (B, D), for users with exactly their own past."""
+        """Vectors (B, D) of the users of queries, from exactly their own past."""
 
     @abstractmethod
     def _item_vectors(self, rows: Tensor) -> Tensor:
@@ -53,14 +53,14 @@ class LearnedItems(LearnedWeights, StateOfTables):
     # Scoring
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """Scores (B, C); -inf for an item that was not in the training part."""
+        """Scores (B, C); -inf for an item that is not in the training part."""
         known = candidates < self.items
         with inference(self):
             scores = self._scores(self._vectors(queries), self._rows(np.where(known, candidates, 0)))
         return scores if known.all() else scores.masked_fill_(torch.from_numpy(~known).to(self.device), -torch.inf)
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
-        """As published: each event is scored from what its user had before it, so the order makes no difference."""
+        """As published: each event is scored from its user's earlier events, so the order makes no difference."""
         scores = self.score(Queries.before_each(block), candidates)
         self.observe(block)
         return scores
@@ -70,12 +70,12 @@ class LearnedItems(LearnedWeights, StateOfTables):
         """Apply a block of events in time order."""
 
     def user_vectors(self, rows: Rows) -> Tensor:
-        """Vectors (B, D) of users as they are now, of unit length."""
+        """Current unit vectors (B, D) of users."""
         with inference(self):
             return F.normalize(self._vectors(Queries.now(rows, 0.0)), dim=1)
 
     def item_vectors(self, rows: Rows) -> Tensor:
-        """Vectors (B, D) of items, of unit length, zero if unknown."""
+        """Unit vectors (B, D) of items, zero if unknown."""
         known = rows < self.items
         with inference(self):
             vectors = F.normalize(self._item_vectors(self._rows(np.where(known, rows, 0))), dim=1)
@@ -84,7 +84,7 @@ class LearnedItems(LearnedWeights, StateOfTables):
     # Training
 
     def _draw_masks(self) -> None:
-        """Once a batch."""
+        """Draw dropout masks, once per batch."""
         if self.dropout:
             self.masks.refresh()
 
@@ -92,7 +92,7 @@ class LearnedItems(LearnedWeights, StateOfTables):
         return self.masks if self.training and self.dropout else None
 
     def _negatives(self, targets: int, count: int) -> Tensor:
-        """Items (T, K), each as likely as any other."""
+        """Uniformly random items (T, K)."""
         return torch.randint(self.items, (targets, count), generator=self.generator, device=self.device)
 
     def memory(self) -> Tensors:
@@ -100,7 +100,7 @@ class LearnedItems(LearnedWeights, StateOfTables):
         return {"generator": self.generator.get_state(), "mask_pool": torch.tensor(self.masks.size)}
 
     def load_memory(self, memory: Tensors) -> None:
-        """Put back what `memory` returned."""
+        """Restore what `memory` returned."""
         self.generator.set_state(memory["generator"])
         self.masks.size = int(memory["mask_pool"])
 
@@ -109,7 +109,7 @@ class LearnedItems(LearnedWeights, StateOfTables):
 
 
 def draw_weights(module: nn.Module, generator: torch.Generator) -> None:
-    """Linear and recurrent layers as usual; vectors of items and users of about unit length."""
+    """Initialise linear and recurrent layers as usual; vectors of items and users get about unit length."""
     initialise(module, generator)
     for part in module.modules():
         if isinstance(part, nn.Embedding):

@@ -1,4 +1,4 @@
-"""What SASRec and GRU4Rec-BPTT have in common: the last N items of a user become a prediction of the next one."""
+"""Base of SASRec and GRU4Rec-BPTT: predict a user's next item from the last N items."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from felrec.recommender import Queries
 
 
 class NextItem(LearnedItems):
-    """Encodes a sequence of items, each position from itself and those before it; item vectors also predict.
+    """Encodes each position of a sequence from itself and earlier positions; inputs and outputs share item vectors.
 
-    A history shorter than N is preceded by an empty position with a vector of its own, so that no history is empty.
+    A history shorter than N is preceded by an empty position with its own vector, so that no history is empty.
     """
 
     represents = frozenset({"observed", "new_users"})
@@ -36,7 +36,7 @@ class NextItem(LearnedItems):
 
     @abstractmethod
     def _encode(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """Table rows (B, N), padded on the right, become vectors (B, N, D) that predict what follows each."""
+        """Encode table rows (B, N), padded on the right, as vectors (B, N, D) that predict the next item of each."""
 
     def _groups(self, lengths: NDArray[np.int64]) -> Iterable[NDArray[np.int64]]:
         """Indices of sequences that are encoded together: all of them."""
@@ -52,38 +52,38 @@ class NextItem(LearnedItems):
         pending = queries.pending.where(queries.pending.values < self.items)
         inputs, lengths = oldest_first(*self.histories.recent(queries.users, pending))
         vectors = torch.empty(len(queries), self.table.embedding_dim, device=self.device)
-        for some in self._groups(lengths):
-            encoded = self._encoded(inputs[some], lengths[some])
-            last = torch.arange(len(some), device=self.device), self._rows(lengths[some] - 1)
-            vectors[self._rows(some)] = encoded[last]
+        for group in self._groups(lengths):
+            encoded = self._encoded(inputs[group], lengths[group])
+            last = torch.arange(len(group), device=self.device), self._rows(lengths[group] - 1)
+            vectors[self._rows(group)] = encoded[last]
         return vectors
 
     def observe(self, block: Events) -> None:
-        """Append to the histories. Items that were not in the training part are left out."""
+        """Append to the histories. Items that are not in the training part are ignored."""
         known = block.items < self.items
         self.histories.append(block.users[known], block.items[known])
 
     # Training
 
     def batches(self, events: Events, settings: TrainingSettings, epoch: int) -> Windows:
-        """Shuffled windows. They do not come in time order, so the histories are filled here, with all events."""
+        """Shuffled windows. They are not in time order, so the histories are filled here, with all events."""
         self.reset()
         self.observe(events)
         seed = (settings.seed, epoch)
         return Windows(events, self.histories.length, settings.batch_size, settings.trained_share, seed)
 
     def begin_epoch(self) -> None:
-        """Nothing to prepare: windows hold all that is learned from."""
+        """Nothing to prepare: windows contain all training data."""
 
     def loss(self, batch: WindowBatch) -> Tensor:
-        """Over every position of every window."""
+        """The loss over every position of every window."""
         self._draw_masks()
         losses = []
-        for some in self._groups(batch.lengths):
-            lengths = batch.lengths[some]
-            encoded = self._encoded(batch.inputs[some], lengths)
+        for group in self._groups(batch.lengths):
+            lengths = batch.lengths[group]
+            encoded = self._encoded(batch.inputs[group], lengths)
             inside = np.arange(encoded.shape[1]) < lengths[:, None]
-            targets = self._rows(batch.targets[some, : encoded.shape[1]][inside])
+            targets = self._rows(batch.targets[group, : encoded.shape[1]][inside])
             losses.append(self._objective(encoded[torch.from_numpy(inside).to(self.device)], targets))
         return self._total(torch.stack(losses).sum(), len(batch))
 
@@ -94,7 +94,7 @@ class NextItem(LearnedItems):
         return bpr(positive, torch.einsum("td,tkd->tk", vectors, others))
 
     def _total(self, summed: Tensor, targets: int) -> Tensor:
-        """BPR stays a sum."""
+        """The loss of a batch: for BPR the plain sum."""
         return summed
 
     def _encoded(self, inputs: Rows, lengths: NDArray[np.int64]) -> Tensor:
@@ -111,7 +111,7 @@ class NextItem(LearnedItems):
 
 
 def oldest_first(rows: Rows, mask: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.int64]]:
-    """Histories (B, N) that stand at the left, with their lengths, an empty position before each that has room.
+    """Left-aligned histories (B, N) and their lengths, with an empty position before each history shorter than N.
 
     >>> rows, lengths = oldest_first(np.array([[-1, -1, 5], [6, 7, 8]]), np.array([[False, False, True], [True] * 3]))
     >>> rows.tolist(), lengths.tolist()
@@ -119,5 +119,5 @@ def oldest_first(rows: Rows, mask: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.
     """
     size = rows.shape[1]
     lengths = np.minimum(mask.sum(axis=1) + 1, size)
-    at = np.minimum(size - lengths[:, None] + np.arange(size), size - 1)  # what follows the newest does not matter
+    at = np.minimum(size - lengths[:, None] + np.arange(size), size - 1)  # values after the newest are not used
     return np.take_along_axis(rows, at, axis=1), lengths

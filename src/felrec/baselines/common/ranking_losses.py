@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-_SCORES = 1 << 20  # of the catalogue, computed together on a CPU: they stay in its caches
+_SCORES = 1 << 20  # scores computed at a time on a CPU, so that they stay in its caches
 
 
 def bpr(positive: Tensor, negative: Tensor) -> Tensor:
     """Bayesian personalised ranking (Rendle et al. 2009): the sum of -ln σ(positive - negative).
 
-    Scores (T,) of targets and (T, K) of sampled negatives. A sum, not a mean, as in the authors' code: an item's vector
-    then moves as far for an event in a large batch as in a small one.
+    Scores (T,) of targets and (T, K) of sampled negatives. A sum, not a mean, as in the authors' code, so that the step
+    of an item's vector per event does not depend on the batch size.
     """
     return -F.logsigmoid(positive[:, None] - negative).sum()
 
@@ -23,7 +23,7 @@ def bpr(positive: Tensor, negative: Tensor) -> Tensor:
 def catalogue_cross_entropy(vectors: Tensor, items: Tensor, targets: Tensor) -> Tensor:
     """The sum of -ln softmax(vectors @ items.T)[target], for vectors (T, D), items (C, D) and targets (T,).
 
-    Scores (T, C) are never held at once, nor kept for the backward pass: gradients are computed along with the loss.
+    The scores (T, C) are computed in pieces and not kept for the backward pass: gradients are computed with the loss.
 
     >>> vectors, items = torch.randn(5, 2), torch.randn(7, 2)
     >>> loss = catalogue_cross_entropy(vectors, items, torch.arange(5))
@@ -40,17 +40,17 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, vectors: Tensor, items: Tensor, targets: Tensor) -> Tensor:
         loss = vectors.new_zeros(())
         vector_gradient, item_gradient = torch.empty_like(vectors), torch.zeros_like(items)
-        for some in _pieces(len(vectors), len(items), vectors.device):
-            scores, target = vectors[some] @ items.T, targets[some, None]  # (S, C), (S, 1)
+        for piece in _pieces(len(vectors), len(items), vectors.device):
+            scores, target = vectors[piece] @ items.T, targets[piece, None]  # (S, C), (S, 1)
             scores -= scores.amax(dim=1, keepdim=True)
             loss -= scores.gather(1, target).sum()
             difference = scores.exp_()
             total = difference.sum(dim=1, keepdim=True)
             loss += total.log().sum()
-            difference /= total  # the softmax, and then its difference from the truth
+            difference /= total  # the softmax; the next line subtracts the one-hot target
             difference.scatter_add_(1, target, torch.full_like(total, -1))
-            torch.mm(difference, items, out=vector_gradient[some])
-            item_gradient.addmm_(difference.T, vectors[some])
+            torch.mm(difference, items, out=vector_gradient[piece])
+            item_gradient.addmm_(difference.T, vectors[piece])
         ctx.save_for_backward(vector_gradient, item_gradient)
         return loss
 

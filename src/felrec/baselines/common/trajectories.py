@@ -1,4 +1,4 @@
-"""Vectors that events move, and when each was moved."""
+"""Vectors that events update, and the times of the updates."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from felrec.model.paper.cache import Cache, last_occurrence
 
 
 class Trajectories:
-    """Where the users or the items are: a vector that events move, and when it was moved last."""
+    """The vectors of users or items, and the time of the last update of each."""
 
     def __init__(self, width: int, device: torch.device) -> None:
         self.vectors = Cache(width, device)
         self.moved = GrowingArray(np.float64, fill=np.nan)  # seconds, NaN for never
 
     def known(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether an event has placed each of them (B,); never for row -1."""
+        """Whether each row has had an event (B,); False for row -1."""
         return ~np.isnan(self.since(rows))
 
     def since(self, rows: Rows) -> Times:
-        """When each was moved last (B,), NaN for never."""
+        """Time of the last update of each row (B,), NaN for never."""
         return self.moved.read(rows)
 
     def move(self, rows: Rows, vectors: Tensor, times: Times) -> None:
-        """Of several moves of one row the last one counts."""
+        """Update rows; of several updates of one row the last one wins."""
         latest = last_occurrence(rows)
         self.vectors.write(rows, vectors)
         self.moved.write(rows[latest], times[latest])
@@ -41,10 +41,10 @@ class Trajectories:
         self.moved.clear()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """A copy of both."""
+        """A copy of the vectors and times."""
         return {"vectors": self.vectors.snapshot().numpy(), "moved": self.moved.values.copy()}
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self.vectors.restore(torch.from_numpy(state["vectors"]))
         self.moved.load(state["moved"])

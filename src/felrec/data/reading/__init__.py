@@ -1,1 +1,1 @@
-"""Reading logs: files and frames of every supported shape become columns."""
+"""Read logs: every supported file format and frame becomes columns."""

@@ -1,4 +1,4 @@
-"""ZIP archives from the internet, unpacked without trusting them."""
+"""Unpack ZIP archives from untrusted sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from felrec.files import publish
 
 
 def unzip(archive: Path, folder: Path) -> None:
-    """Unpack `archive` into `folder`, which appears whole or not at all; a single folder at its top is left out."""
+    """Unpack `archive` into `folder`, which is created complete or not at all; a single top-level folder is removed."""
     staging = folder.with_name(f".{folder.name}.unzip")
     shutil.rmtree(staging, ignore_errors=True)
     try:
@@ -32,7 +32,9 @@ def _check(opened: zipfile.ZipFile, name: str, parent: Path) -> None:
     for member in opened.infolist():
         parts = Path(member.filename.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or stat.S_ISLNK(member.external_attr >> 16):
-            raise FetchError(f"{name} holds {member.filename!r}, which points outside of its folder; do not trust it")
+            raise FetchError(
+                f"{name} holds {member.filename!r}, which points outside its folder; do not use this archive"
+            )
     needed = sum(member.file_size for member in opened.infolist())
     free = shutil.disk_usage(parent).free
     if needed > free:

@@ -1,4 +1,4 @@
-"""Which column holds the user, which the item, which the time."""
+"""Find the columns of users, items and times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from felrec.errors import DataError
 
-# Most telling name first: a table with both `user_id` and `user` keeps names in the latter.
+# Most specific name first: a table with both `user_id` and `user` has display names in `user`.
 _USUAL_NAMES = {
     "user": "userid user uid visitorid customerid customer memberid member accountid reviewerid householdid "
     "clientid viewerid personid username sessionid",
@@ -33,21 +33,21 @@ class Columns:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Columns that the caller named; None where the usual names decide."""
+    """Column names that the caller gave; None where the usual names are searched."""
 
     user: str | None = None
     item: str | None = None
     time: str | None = None
 
     def find(self, present: Sequence[str], source: str) -> Columns:
-        """Choose among the columns present.
+        """Choose from the columns that are present.
 
         >>> Wanted(item="Film").find(["userId", "Film", "rating", "timestamp:float"], "ratings.csv")
         Columns(user='userId', item='Film', time='timestamp:float')
         """
         found = [_find(role, getattr(self, role), present, source) for role in _USUAL_NAMES]
         if len(set(found)) < len(found):
-            raise DataError(f"{source}: user, item and time must be three columns, not {', '.join(found)}")
+            raise DataError(f"{source}: user, item and time must be three different columns, not {', '.join(found)}")
         return Columns(*found)
 
 
@@ -70,5 +70,5 @@ def _find(role: str, wanted: str | None, present: Sequence[str], source: str) ->
 
 
 def _plain(name: str) -> str:
-    """`User_ID` and RecBole's `user_id:token` are both `userid`."""
+    """Normalise a name: `User_ID` and RecBole's `user_id:token` both become `userid`."""
     return "".join(filter(str.isalnum, name.split(":")[0].lower()))

@@ -1,4 +1,4 @@
-"""Public logs that felrec can fetch and read; none of them comes with felrec."""
+"""Public logs that felrec can download and read; none of them is bundled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dataset:
-    """A published log: what it is, on which terms, and where its file comes from.
+    """A published log: its content, its licence and its source.
 
     >>> DATASETS["ml-25m"].url
     'https://files.grouplens.org/datasets/movielens/ml-25m.zip'
@@ -15,13 +15,13 @@ class Dataset:
 
     name: str
     title: str
-    rows: int  # as published; round for twitch-full, where only round numbers are
+    rows: int  # as published; rounded for twitch-full, where only rounded numbers are published
     users: int  # with at least one event
     items: int  # with at least one event: MovieLens lists more films than were rated
     licence: str
     homepage: str
-    url: str | None  # None: to be downloaded by hand
-    file: str  # the log, in the dataset's folder
+    url: str | None  # None: must be downloaded manually
+    file: str  # name of the log file in the dataset's folder
     md5: str | None = None  # as published beside the file
     sha256: str | None = None
 
@@ -32,7 +32,7 @@ class Dataset:
 
 
 def _movielens(size: str, rows: int, users: int, items: int, file: str, md5: str) -> Dataset:
-    # The sums are those of https://files.grouplens.org/datasets/movielens/ml-….zip.md5
+    # The checksums are from https://files.grouplens.org/datasets/movielens/ml-….zip.md5
     return Dataset(
         name=f"ml-{size}",
         title=f"MovieLens {size.upper()}: ratings of films",
@@ -48,7 +48,7 @@ def _movielens(size: str, rows: int, users: int, items: int, file: str, md5: str
 
 
 def _twitch(name: str, rows: int, users: int, items: int, file: str, drive_id: str | None) -> Dataset:
-    # `confirm=t` answers Google Drive's question whether a large file shall be sent without a virus scan.
+    # `confirm=t` skips Google Drive's warning that large files are not scanned for viruses.
     drive = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
     return Dataset(
         name=f"twitch-{name}",

@@ -1,4 +1,4 @@
-"""Fetch a known dataset: resumed where it broke off, checked, unpacked, and there only when whole."""
+"""Download a known dataset: resume interrupted downloads, verify, unpack, and publish only complete files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from felrec.errors import FetchError
 from felrec.files import publish
 
 Progress: TypeAlias = Callable[[int, int | None], None]
-"""Called with the bytes that are here and the bytes there will be, if known."""
+"""Called with the bytes received so far and the total bytes, if known."""
 Opener: TypeAlias = Callable[[urllib.request.Request], Any]
 
 _CHUNK = 1 << 20
@@ -34,13 +34,13 @@ def open_url(request: urllib.request.Request) -> Any:
 def fetch(
     name: str, to: Path, progress: Progress | None = None, opener: Opener = open_url, sha256: str | None = None
 ) -> Path:
-    """Bring dataset `name` into the folder `to/name` and return the path of its log, ready for `read_log`.
+    """Download dataset `name` into the folder `to/name` and return the path of its log for `read_log`.
 
-    What is already there is not fetched again. A download that broke off is resumed by the next call. `sha256`
-    checks the download against a sum of your own.
+    An existing log is not downloaded again. An interrupted download is resumed by the next call. `sha256` verifies
+    the download against your own checksum.
     """
     if name not in DATASETS:
-        raise FetchError(f"no dataset is called {name!r}; there are {', '.join(DATASETS)}")
+        raise FetchError(f"unknown dataset {name!r}; use one of {', '.join(DATASETS)}")
     dataset = DATASETS[name]
     folder = to / name
     log = folder / dataset.file
@@ -48,7 +48,7 @@ def fetch(
         if sha256 and not dataset.is_archive and (found := sha256_of(log)) != sha256.lower():
             raise FetchError(f"{log} has the sha256 {found}, not {sha256}; remove it to fetch it again")
         return log
-    by_hand = f"download it by hand from {dataset.homepage} and put {dataset.file} into {folder}"
+    by_hand = f"download it manually from {dataset.homepage} and put {dataset.file} into {folder}"
     if dataset.url is None:
         raise FetchError(f"{name} cannot be fetched; {by_hand}")
     try:
@@ -60,7 +60,7 @@ def fetch(
     except OSError as error:
         full = error.errno == errno.ENOSPC
         raise FetchError(
-            f"the disk is full: make room in {to} and run this again" if full else f"{to}: {error}"
+            f"the disk is full: free space in {to} and run this again" if full else f"{to}: {error}"
         ) from error
     return log
 
@@ -79,18 +79,18 @@ def _download(url: str, part: Path, progress: Progress, opener: Opener, by_hand:
         try:
             if _receive(url, part, progress, opener, by_hand):
                 return
-            reason = "the connection broke off"
+            reason = "the connection was interrupted"
         except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
             if isinstance(error, urllib.error.HTTPError):
                 raise FetchError(f"{url} answered {error.code} {error.reason}: {by_hand}") from error
             if attempt == _ATTEMPTS or not part.exists():
                 raise FetchError(f"could not reach {url} ({reason}): {by_hand}") from error
-    raise FetchError(f"{url}: {reason} after {part.stat().st_size:,} bytes; run this again to go on from there")
+    raise FetchError(f"{url}: {reason} after {part.stat().st_size:,} bytes; run this again to resume")
 
 
 def _receive(url: str, part: Path, progress: Progress, opener: Opener, by_hand: str) -> bool:
-    """Append to `part` what is missing; whether it is whole now."""
+    """Append the missing bytes to `part`; return whether it is complete."""
     have = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "felrec", **({"Range": f"bytes={have}-"} if have else {})}
     try:
@@ -98,7 +98,7 @@ def _receive(url: str, part: Path, progress: Progress, opener: Opener, by_hand: 
     except urllib.error.HTTPError as error:
         if not (have and error.code == 416):
             raise
-        # Nothing lies beyond what we have: it was whole already, or belongs to another version of the file.
+        # The server has no further bytes: the part is complete, or belongs to another version of the file.
         whole = error.headers.get("Content-Range") == f"bytes */{have}"
         if not whole:
             part.unlink()
@@ -125,12 +125,12 @@ def _verify(part: Path, dataset: Dataset, sha256: str | None) -> None:
     for kind, expected in (("md5", dataset.md5), ("sha256", sha256 or dataset.sha256)):
         if expected and (found := _digest(part, kind)) != expected.lower():
             part.unlink()
-            raise FetchError(f"{dataset.name}: the {kind} is {found}, not {expected}; removed, so run this again")
+            raise FetchError(f"{dataset.name}: the {kind} is {found}, not {expected}; it was removed, run this again")
     with part.open("rb") as file:
         content = content_of(file.read(4096))
     if content != ("a ZIP archive" if dataset.is_archive else "text"):
         part.unlink()
-        raise FetchError(f"{dataset.name}: what came is {content}; removed, download it from {dataset.homepage}")
+        raise FetchError(f"{dataset.name}: the download is {content} and was removed; get it from {dataset.homepage}")
 
 
 def _digest(path: Path, kind: str) -> str:
@@ -146,9 +146,9 @@ def _install(part: Path, dataset: Dataset, folder: Path) -> None:
     try:
         unzip(part, folder)
     except FetchError:
-        part.unlink()  # what is bad stays bad: the next call shall not go on from it
+        part.unlink()  # the next call must not resume from a damaged file
         raise
     part.unlink()
     if not (folder / dataset.file).is_file():
         shutil.rmtree(folder)
-        raise FetchError(f"{dataset.name}: there is no {dataset.file} in the download; see {dataset.homepage}")
+        raise FetchError(f"{dataset.name}: the download has no {dataset.file}; see {dataset.homepage}")

@@ -1,4 +1,4 @@
-"""Files as they are published, read into frames with columns of users, items and times."""
+"""Read published file formats into frames with columns of users, items and times."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from felrec.errors import DataError
 MOVIELENS_HEADER = b"userId,movieId,rating,timestamp"
 JODIE_HEADER = b"user_id,item_id,timestamp,state_label"
 TWITCH_FILES = ("100k_a.csv", "100k.csv", "full_a.csv", "full_a.csv.gz")
-TWITCH_STEP = 600  # seconds: Twitch was looked at every ten minutes
+TWITCH_STEP = 600  # seconds: Twitch was sampled every ten minutes
 
 
 @dataclass(frozen=True)
 class RawColumns:
-    """A frame as read; in one of untyped text even the integers are still text."""
+    """A frame as read; with `is_text` all columns are strings, even integers."""
 
     frame: pl.DataFrame
     is_text: bool = False
@@ -43,7 +43,7 @@ def read_parquet(path: Path, wanted: Wanted) -> RawColumns:
 
 
 def read_csv(path: Path, wanted: Wanted) -> RawColumns:
-    """Comma separated text with a header; the files of MovieLens 20M and later, JODIE and Twitch are recognised."""
+    """Read comma-separated text with a header; recognises the files of MovieLens 20M and later, JODIE and Twitch."""
     head = check_content(path, "text").removeprefix(b"\xef\xbb\xbf")
     if path.name in TWITCH_FILES:
         return _read_twitch(path)
@@ -55,15 +55,15 @@ def read_csv(path: Path, wanted: Wanted) -> RawColumns:
 
 
 def read_tsv(path: Path, wanted: Wanted) -> RawColumns:
-    """Tab separated text with a header, also RecBole's `.inter` with its `user_id:token` names."""
+    """Read tab-separated text with a header, also RecBole's `.inter` with its `user_id:token` names."""
     check_content(path, "text")
     return RawColumns(_separated(path, "\t"), is_text=True)
 
 
 def read_movielens_dat(path: Path, wanted: Wanted) -> RawColumns:
-    """Lines of `user::item::rating::time`, as of MovieLens 1M and 10M."""
+    """Read lines of `user::item::rating::time`, as in MovieLens 1M and 10M."""
     check_content(path, "text")
-    # Split at each colon, every other field is the empty one between two colons.
+    # Split at each colon: every other field is the empty one between two colons.
     frame = _separated(path, ":", header=False)
     if frame.width != 7:
         raise DataError(
@@ -75,17 +75,17 @@ def read_movielens_dat(path: Path, wanted: Wanted) -> RawColumns:
 
 
 def read_movielens_data(path: Path, wanted: Wanted) -> RawColumns:
-    """Lines of user, item, rating and time with tabs between, as `u.data` of MovieLens 100K."""
+    """Read tab-separated lines of user, item, rating and time, as in `u.data` of MovieLens 100K."""
     check_content(path, "text")
     frame = _separated(path, "\t", header=False)
     if frame.width != 4:
-        raise DataError(f"{path}: lines are not user, item, rating, time with tabs between; give a .tsv with a header")
+        raise DataError(f"{path}: lines are not tab-separated user, item, rating, time; give a .tsv with a header")
     frame.columns = ["user", "item", "rating", "timestamp"]
     return RawColumns(frame, is_text=True)
 
 
 def _read_twitch(path: Path) -> RawColumns:
-    """No header: user, stream, streamer, first and last step of ten minutes. The streamer is the item."""
+    """Columns without a header: user, stream, streamer, first and last ten-minute step. The streamer is the item."""
     names = ["user", "stream", "streamer", "start", "stop"]
     frame = _separated(path, ",", header=False)
     if frame.width != len(names):
@@ -102,11 +102,11 @@ def _read_twitch(path: Path) -> RawColumns:
 
 
 def _read_jodie(path: Path) -> RawColumns:
-    """Read the first three columns; the header names one column for all features of a row."""
+    """Read the first three columns; the header has a single name for all feature columns."""
     try:
         frame = pl.read_csv(path, has_header=False, skip_rows=1, columns=[0, 1, 2], infer_schema=False)
     except pl.exceptions.NoDataError:
-        raise DataError(f"{path}: there is a header but no event; fetch the file again") from None
+        raise DataError(f"{path}: the file has a header but no events; fetch it again") from None
     except pl.exceptions.PolarsError as error:
         raise explain(path, ",", True, error) from error
     frame.columns = ["user_id", "item_id", "timestamp"]  # as the header says
@@ -114,7 +114,7 @@ def _read_jodie(path: Path) -> RawColumns:
 
 
 def _read_movielens_csv(path: Path) -> RawColumns:
-    """Numbers if all are numbers (twice as fast), else text, whose checks can name the row at fault."""
+    """Read as numbers if possible (twice as fast), else as text, so that later checks can name the bad row."""
     integers = ("userId", "movieId", "timestamp")
     narrow = {**dict.fromkeys(integers, pl.Int32), "rating": pl.Float32}  # fits all of MovieLens, in half the memory
     for dtypes in (narrow, dict.fromkeys(integers, pl.Int64)):
@@ -126,7 +126,7 @@ def _read_movielens_csv(path: Path) -> RawColumns:
 
 
 def _separated(path: Path, separator: str, header: bool = True) -> pl.DataFrame:
-    # All columns are read though three are needed: only then does polars notice a row with too many fields.
+    # Read all columns, though three are needed: only then does polars detect a row with too many fields.
     try:
         frame = pl.read_csv(path, separator=separator, has_header=header, infer_schema=False)
     except pl.exceptions.NoDataError:
@@ -139,7 +139,7 @@ def _separated(path: Path, separator: str, header: bool = True) -> pl.DataFrame:
 
 
 def _without_trailing_blanks(frame: pl.DataFrame) -> pl.DataFrame:
-    """Blank lines at the end are nobody's fault; blank lines between rows are left in, to be reported."""
+    """Drop blank lines at the end; blank lines between rows are kept, to be reported as errors."""
     tail = frame.tail(64).select(pl.all_horizontal(pl.all().is_null())).to_series().to_numpy()
     blanks = len(tail) if tail.all() else int(np.argmin(tail[::-1]))
     return frame.head(frame.height - blanks)

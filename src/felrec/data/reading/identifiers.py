@@ -1,4 +1,4 @@
-"""Ids of users and items as they come in files, made all integers or all strings."""
+"""Read ids of users and items as all integers or all strings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from felrec.errors import DataError
 
 
 def read_ids(column: pl.Series, role: str, source: str = "frame", *, parse: bool = False) -> pl.Series:
-    """Integers as Int64 (Int32 stays), everything else as String; whole floats (pandas with gaps) are integers again.
+    """Integers become Int64 (Int32 stays), everything else String. Whole floats, as pandas makes, become integers.
 
-    Integers beyond 64 bits become strings. With `parse` (text files, where all is text) a column that holds nothing
-    but plainly written integers is read as integers; "007" is not one.
+    Integers beyond 64 bits become strings. With `parse` (for text files) a column of strings that are all plain
+    integers is read as integers; "007" is not a plain integer.
 
     >>> read_ids(pl.Series([1.0, 7.0]), "user").to_list()
     [1, 7]
@@ -38,7 +38,7 @@ def read_ids(column: pl.Series, role: str, source: str = "frame", *, parse: bool
 
 
 def _integers(column: pl.Series) -> pl.Series:
-    if column.dtype == pl.Int32:  # wide enough for what comes next, and a cast would be a copy
+    if column.dtype == pl.Int32:  # wide enough, and a cast would copy
         return column
     narrow = column.cast(pl.Int64, strict=False)
     return column.cast(pl.String) if narrow.null_count() else narrow

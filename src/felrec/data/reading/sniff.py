@@ -1,4 +1,4 @@
-"""What a file really holds, whatever its name says, and where a text file goes wrong."""
+"""Detect the real content of a file and find the bad row of a text file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAGIC = (
 _WHAT_TO_DO = {
     "a Parquet file": "rename it to .parquet",
     "a ZIP archive": "unpack it and give the file inside",
-    "a gzip file": "unpack it, or let its name end in .gz",
+    "a gzip file": "unpack it, or rename it to end in .gz",
     "UTF-16 text": "save it as UTF-8",
     "an HTML page": "the download went wrong; fetch the file again",
     "binary data": "give a Parquet, CSV, TSV or .inter file",
@@ -28,7 +28,7 @@ _WHAT_TO_DO = {
 
 
 def content_of(head: bytes) -> str:
-    """Name what the first bytes of a file look like.
+    """Describe the content of a file from its first bytes.
 
     >>> content_of(b"PAR1..."), content_of(b"user,item"), content_of(b" <!DOCTYPE html>")
     ('a Parquet file', 'text', 'an HTML page')
@@ -42,7 +42,7 @@ def content_of(head: bytes) -> str:
 
 
 def check_content(path: Path, expected: str) -> bytes:
-    """Read the first bytes of a file, unpacked if its name ends in .gz; a DataError if it is not what it should be."""
+    """Return the first bytes of a file, unpacked if it is a .gz; raise DataError if the content is not as expected."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             head = file.read(4096)
@@ -57,7 +57,7 @@ def check_content(path: Path, expected: str) -> bytes:
 
 
 def explain(path: Path, separator: str, header: bool, error: Exception) -> DataError:
-    """Why polars could not read a text file: the first row that is not UTF-8 or has too many fields."""
+    """Explain why polars could not read a text file: find the first row that is not UTF-8 or has too many fields."""
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     try:
         raw.decode()
@@ -76,6 +76,6 @@ def explain(path: Path, separator: str, header: bool, error: Exception) -> DataE
 def _first_ragged_line(raw: bytes, separator: str) -> int | None:
     lines = pl.Series("line", [raw]).cast(pl.String).str.split("\n").explode()
     fields = lines.str.count_matches(separator, literal=True)
-    # A quoted field may hold separators of its own, so lines with quotes are left out of the count.
+    # A quoted field may contain separators, so lines with quotes are skipped.
     bad = (fields > fields[0]) & ~lines.str.contains('"', literal=True)
     return int(bad.arg_true()[0]) if bad.any() else None

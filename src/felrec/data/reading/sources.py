@@ -1,4 +1,4 @@
-"""Read a log from wherever it is: a file, a known dataset's folder, or a frame in memory."""
+"""Read a log from a file, the folder of a known dataset, or a frame in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READERS: dict[str, Reader] = {
     ".dat": read_movielens_dat,
     ".data": read_movielens_data,
 }
-"""How a file is read, by the ending of its name."""
+"""Reader functions by file name ending."""
 
 
 def read_log(
@@ -65,7 +65,7 @@ def _reader_of(path: Path) -> Reader:
     name = path.name.lower()
     ending = next((ending for ending in READERS if name.endswith(ending)), None)
     if ending is None:
-        raise DataError(f"{path}: unknown ending; a log ends in {', '.join(READERS)}")
+        raise DataError(f"{path}: unknown file name ending; use one of {', '.join(READERS)}")
     return READERS[ending]
 
 

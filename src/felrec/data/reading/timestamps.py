@@ -1,4 +1,4 @@
-"""Times of any kind, read as whole ticks or seconds since 1970 (UTC)."""
+"""Read times of any type as whole ticks or seconds since 1970 (UTC)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from felrec.errors import DataError
 TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 TIME_UNITS = ("auto", *TICKS_PER_SECOND)
 
-MILLISECONDS_FROM = 1e11  # seconds would lie after the year 5000
+MILLISECONDS_FROM = 1e11  # as seconds this would be after the year 5000
 _LARGEST_OF_UNIT = (("s", MILLISECONDS_FROM), ("ms", 1e14), ("us", 1e17))
 _LAST_SECOND = 100_000_000_000 - 1  # in the year 5138; minutes must fit into 32 bits
-_PLAUSIBLE = 946_684_800  # the year 2000: a smaller number may count from anywhere
+_PLAUSIBLE = 946_684_800  # the year 2000: smaller numbers may count from another origin
 _WITH_OFFSET = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z")
 _WITHOUT_OFFSET = (
     "%Y-%m-%d %H:%M:%S%.f",
@@ -32,7 +32,7 @@ _DATES = ("%Y-%m-%d", "%Y/%m/%d")
 
 @dataclass(frozen=True)
 class Ticks:
-    """Times in a unit of their own: exact for integers, so that sorting loses no nanosecond."""
+    """Times in the unit of their source: exact for integers, so that sorting loses no nanosecond."""
 
     values: NDArray[Any]  # (B,) int32, int64 or float64
     per_second: int
@@ -56,7 +56,7 @@ def read_times(column: pl.Series, unit: str = "auto", source: str = "frame") -> 
     [86400.0, 86401.5]
     """
     if unit not in TIME_UNITS:
-        raise DataError(f"{source}: time unit {unit!r} does not exist; use one of {', '.join(TIME_UNITS)}")
+        raise DataError(f"{source}: unknown time unit {unit!r}; use one of {', '.join(TIME_UNITS)}")
     if column.null_count():
         _fail(column, column.is_null(), source, "is missing")
     if column.dtype == pl.String:
@@ -109,7 +109,7 @@ def _checked(column: pl.Series, per_second: int, source: str) -> Ticks:
 
 
 def _parsed(column: pl.Series, source: str) -> pl.Series:
-    """Numbers or datetimes out of strings; a column may not mix the two."""
+    """Parse strings as numbers or as datetimes; a column may not mix the two."""
     for kind in (pl.Int64, pl.Float64):
         numbers = column.cast(kind, strict=False)
         if not numbers.null_count():
@@ -124,7 +124,7 @@ def _parsed(column: pl.Series, source: str) -> pl.Series:
 
 
 def _iso(column: pl.Series) -> pl.Series:
-    """Parse format by format, each one only what the formats before it left."""
+    """Try each format on the values that the formats before it could not parse."""
     times = pl.Series(column.name, [None], dtype=pl.Datetime("us")).new_from_index(0, len(column))
     for pattern in (*_WITHOUT_OFFSET, *_WITH_OFFSET, *_DATES):
         left = times.is_null().arg_true()

@@ -1,1 +1,1 @@
-"""Tables of rows that events change; all of them follow the protocol `RowTable`."""
+"""Tables whose rows are changed by events; all of them implement the protocol `RowTable`."""

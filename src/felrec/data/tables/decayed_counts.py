@@ -1,4 +1,4 @@
-"""Event counts that fade: what is popular now."""
+"""Exponentially decayed event counts: current popularity."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import TableState
 
 HALF_LIFE_CHOICES = (30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
-"""In events of the log: what a half-life is chosen from."""
+"""Candidate half-lives, in events of the log."""
 
 
 class DecayedCounts:
-    """Events of each item, each weighing half as much after every `half_life` events of the log; None never fades.
+    """Events of each item, whose weight halves with every `half_life` events of the log; with None it never decays.
 
-    A count is kept as it was at the item's last event, together with the number of that event, and fades when it is
-    read. So an event changes one row, however large the catalogue is.
+    A count is stored as of the item's last event, together with the number of that event, and decayed when it is
+    read. So an event changes one row, regardless of the size of the catalogue.
 
     >>> counts = DecayedCounts(half_life=1)
     >>> counts.add(np.array([7, 3, 7], dtype=np.int32))
@@ -27,9 +27,9 @@ class DecayedCounts:
 
     def __init__(self, half_life: float | None) -> None:
         self.half_life = half_life
-        self.events = 0  # of the log, so far
-        self._mass = GrowingArray(np.float64)  # (items,) as of the event below
-        self._last = GrowingArray(np.int64)  # (items,) number of its last event, 0: none
+        self.events = 0  # number of events of the log so far
+        self._mass = GrowingArray(np.float64)  # (items,) count as of the item's last event
+        self._last = GrowingArray(np.int64)  # (items,) number of the item's last event; 0: none
 
     def clear(self) -> None:
         """Remove all counts."""
@@ -42,7 +42,7 @@ class DecayedCounts:
         self.apply_change(self.change(items))
 
     def change(self, items: Rows) -> RowChange:
-        """The counts of the items of events, once these are counted."""
+        """The new counts of the items of these events."""
         touched, place = np.unique(items, return_inverse=True)
         after = self.events + len(items)
         mass = self._mass.read(touched) * self._faded(after - self._last.read(touched))
@@ -56,9 +56,9 @@ class DecayedCounts:
         self.events = int(change["events"][1][0])
 
     def forget(self, items: Rows, taken: NDArray[np.int64], left: NDArray[np.int64]) -> RowChange:
-        """The counts of distinct items once some of their events are removed, whichever these were.
+        """The counts of distinct items after some of their events are removed; it does not matter which.
 
-        Exact where nothing fades. Otherwise an item keeps as large a part of its count as of its events.
+        Exact without decay. With decay, an item keeps the same share of its count as of its events.
         """
         mass = left.astype(np.float64)
         if self.half_life is not None:
@@ -71,7 +71,7 @@ class DecayedCounts:
         return np.where(last > 0, self._mass.read(items) * self._faded(self.events - last), -np.inf)
 
     def state(self) -> TableState:
-        """A copy of the counts, up to the last item that has one."""
+        """A copy of the counts, up to the last item with events."""
         rows = int(np.flatnonzero(self._last.values).max(initial=-1)) + 1
         mass, last = self._mass.values[:rows].copy(), self._last.values[:rows].copy()
         return {"mass": mass, "last": last, "events": np.array([self.events])}
@@ -87,5 +87,5 @@ class DecayedCounts:
         return {"mass": (items, mass), "last": (items, last), "events": (whole, np.array([events]))}
 
     def _faded(self, events: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What is left of a weight of one after so many events."""
+        """The remaining share of a weight after this many events."""
         return np.ones(len(events)) if self.half_life is None else np.exp2(-events / self.half_life)

@@ -1,4 +1,4 @@
-"""Arrays that grow at their end: the one place that knows how."""
+"""Arrays that grow at their end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 
 def room_for(rows: int, room: int) -> int:
-    """How many rows to make room for where `room` are too few: at least twice as many, so that growth stays cheap."""
+    """The capacity to allocate for `rows`: at least double `room`, so that growth has constant cost per row."""
     return max(rows, 2 * room)
 
 
@@ -51,7 +51,7 @@ class GrowingArray:
         self._length = len(self._room)
 
     def grow(self, rows: int) -> None:
-        """Have at least so many rows."""
+        """Extend to at least this many rows."""
         if rows > len(self._room):
             room = self.blank(room_for(rows, len(self._room)))
             room[: self._length] = self.values

@@ -1,8 +1,8 @@
-"""The last N counterparts of every user or item: what the encoder reads.
+"""The last N counterparts of every user or item: the input of the encoder.
 
 A ring of `length` slots per owner, filled by `append` and read by `recent`. Within a block of events the exact history
-of each event also holds the owner's earlier events of the same block; they are passed as `pending` instead of being
-appended first, so that reading never changes anything.
+of an event includes the owner's earlier events of the same block. They are passed as `pending` instead of being
+appended first, so that reading changes no state.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from felrec.data.pending import Pending, grouped
 from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import TableState
 
-_BLOCK = 1 << 16  # events sorted at a time, so that they stay in the CPU's cache
-EMPTY = -1  # the row of padding: read from a cache it is the zero vector
+_BLOCK = 1 << 16  # events sorted at a time, so that they stay in the CPU cache
+EMPTY = -1  # the row of padding, which a cache reads as the zero vector
 
 
 class Histories:
@@ -38,7 +38,7 @@ class Histories:
 
     @property
     def owners(self) -> int:
-        """How many owners have a ring: the highest row seen plus one."""
+        """The number of rings: the highest row seen plus one."""
         return len(self._count)
 
     def clear(self) -> None:
@@ -47,7 +47,7 @@ class Histories:
         self._count.clear()
 
     def counts(self, owners: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Number of events of each owner so far, without the limit of `length`."""
+        """Number of events of each owner so far, not limited by `length`."""
         return self._count.read(owners)
 
     def append(self, owners: NDArray[np.integer], others: NDArray[np.integer]) -> None:
@@ -63,8 +63,8 @@ class Histories:
             self._append_block(owners[places], others[places])
 
     def _newest(self, owners: NDArray[np.integer]) -> Iterator[NDArray[np.int64]]:
-        """Blocks of places, in time order, that hold the last N events of each owner; older ones are only counted."""
-        seen = np.zeros(self.owners, dtype=np.int32)  # of each owner's events, from the end
+        """Indices, in blocks in time order, of the last N events of each owner; older events are only counted."""
+        seen = np.zeros(self.owners, dtype=np.int32)  # number of each owner's events, from the end
         blocks = []
         for begin in reversed(range(0, len(owners), _BLOCK)):
             block = owners[begin : begin + _BLOCK]
@@ -72,7 +72,7 @@ class Histories:
             np.add.at(seen, block[wanted], np.int32(1))
             np.add.at(self._count.values, block, 1)
             blocks.append(wanted + begin)
-        self._count.values[:] -= seen  # these are yet to be appended
+        self._count.values[:] -= seen  # these are appended later
         return reversed(blocks)
 
     def _append_block(self, owners: NDArray[np.integer], others: NDArray[np.integer]) -> None:
@@ -83,7 +83,7 @@ class Histories:
         slot += ordered.astype(np.int64) * self.length  # in the flat ring, which is faster to write to
         counterparts = others[order]
         if nth.max(initial=0) >= self.length:
-            # An event survives unless the same block overwrites it, N events of its owner later.
+            # An event is overwritten if its owner has N later events in the same block.
             survives = np.ones(len(order), dtype=bool)
             survives[: -self.length] = ordered[: -self.length] != ordered[self.length :]
             slot, counterparts = slot[survives], counterparts[survives]
@@ -92,7 +92,7 @@ class Histories:
 
     def recent(self, owners: NDArray[np.integer], pending: Pending | None = None) -> tuple[Rows, NDArray[np.bool_]]:
         """Rows (B, N), oldest first and padded on the left with -1, and the mask (B, N) of real entries."""
-        back = np.arange(self.length - 1, -1, -1)  # (N,) how many steps before now: N-1 … 0
+        back = np.arange(self.length - 1, -1, -1)  # (N,) steps before now: N-1 … 0
         waiting = np.zeros((len(owners), 1), dtype=np.int64)
         if pending is not None:
             waiting = (pending.stops - pending.starts)[:, None]
@@ -107,21 +107,21 @@ class Histories:
             from_pending = age < 0
             at = (pending.stops[:, None] - 1 - back)[from_pending]
             rows[from_pending] = pending.values[at]
-        return rows, mask & (rows != EMPTY)  # `rewrite` may know fewer events than were counted
+        return rows, mask & (rows != EMPTY)  # after `rewrite` a ring may hold fewer events than were counted
 
     def change(self, owners: Rows, pending: Pending) -> RowChange:
-        """The rings (B, N) and counts (B,) of distinct owners once their pending events are appended."""
+        """The rings (B, N) and counts (B,) of distinct owners after their pending events are appended."""
         rows, _ = self.recent(owners, pending)
         return self._placed(owners, rows, self.counts(owners) + pending.stops - pending.starts)
 
     def rewrite(self, owners: Rows, newest: Pending, counts: NDArray[np.int64]) -> RowChange:
-        """The rings and counts of distinct owners of whom only these newest events, of so many, are known."""
+        """The rings and counts of distinct owners whose `newest` events are known, out of `counts`."""
         rows, _ = Histories(self.length).recent(owners, newest)
         return self._placed(owners, rows, counts)
 
     def _placed(self, owners: Rows, rows: Rows, counts: NDArray[np.int64]) -> RowChange:
-        """Rows (B, N), oldest first, each in the slot where `append` would have put it."""
-        slots = (counts[:, None] - self.length + np.arange(self.length)) % self.length  # event k lies in slot k mod N
+        """Move rows (B, N), oldest first, into the slots that `append` uses."""
+        slots = (counts[:, None] - self.length + np.arange(self.length)) % self.length  # event k is in slot k mod N
         rings = np.empty_like(rows)
         np.put_along_axis(rings, slots, rows, axis=1)
         return {"ring": (owners, rings), "count": (owners, counts)}

@@ -1,4 +1,4 @@
-"""Counts of pairs of an owner and something else: what a user took, what was taken together."""
+"""Counts of (owner, other) pairs, such as a user's items, or items with a common user."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from felrec.data.tables.table import TableState
 Keys = NDArray[np.int64]  # the high half is the owner, the low half the other
 
 _OTHER = 0xFFFFFFFF
-_MERGE_SHARE = 0.125  # of the large index, so that the cost of merging stays in proportion
+_MERGE_SHARE = 0.125  # of the large index, so that the cost of merging stays proportional
 _MERGE_LEAST = 4_096
 
 
 class Owned(NamedTuple):
-    """The pairs of several owners, one entry each."""
+    """The pairs of several owners, one entry per pair."""
 
-    asked: NDArray[np.int64]  # (M,) which of the owners that were asked for
+    asked: NDArray[np.int64]  # (M,) index of the owner in the request
     others: Rows  # (M,)
     rows: NDArray[np.integer]  # (M,) rows of the table
 
 
 class Index(NamedTuple):
-    """Where pairs stand in the table, sorted by pair."""
+    """The table rows of pairs, sorted by pair."""
 
     keys: Keys
     rows: NDArray[np.integer]
 
     def find(self, keys: Keys) -> NDArray[np.int64]:
-        """Rows of pairs, -1 for those that are not there."""
+        """Rows of pairs, -1 for unknown pairs."""
         if not len(self.keys):
             return np.full(len(keys), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[at] == keys, self.rows[at], -1)
 
     def insert(self, keys: Keys, rows: Rows) -> Index:
-        """The index with further pairs, sorted as well."""
+        """The index with these pairs added."""
         at = np.searchsorted(self.keys, keys)
         return Index(np.insert(self.keys, at, keys), np.insert(self.rows, at, rows))
 
 
 class PairCounts:
-    """How often each pair met; `marks` are further columns that keep what the latest meeting brought.
+    """The number of meetings of each pair; `marks` are further columns that hold values of the latest meeting.
 
-    Rows stand in order of arrival and are found by a large and a small index. New pairs go into the small one, so that
-    a few of them do not move all the others.
+    Rows are in order of arrival and are found by a large and a small index. New pairs go into the small one, so that
+    adding a few does not move all others.
 
     >>> pairs = PairCounts()
     >>> pairs.add(np.array([7, 7, 3, 7]), np.array([1, 2, 1, 1]))
@@ -82,7 +82,7 @@ class PairCounts:
         self.apply_change(self.change(owners, others, **marks))
 
     def change(self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[Any]) -> RowChange:
-        """The rows of these pairs once the meetings are counted; a new pair gets the next row."""
+        """The rows of these pairs after counting the meetings; a new pair gets the next row."""
         meetings = owners.astype(np.int64) << 32 | others
         keys, from_the_end, times = np.unique(meetings[::-1], return_index=True, return_counts=True)
         latest = len(meetings) - 1 - from_the_end
@@ -115,7 +115,7 @@ class PairCounts:
         return Owned(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def state(self) -> TableState:
-        """A copy of the pairs and their values, sorted by pair: equal for equal contents."""
+        """A copy of the pairs and their values, sorted by pair, so that equal contents give equal states."""
         keys, rows = self._merged()
         return {"key": keys, **{name: column.values[rows] for name, column in self._columns.items()}}
 
@@ -129,5 +129,5 @@ class PairCounts:
     def _merged(self) -> Index:
         """One index of all pairs."""
         keys = np.concatenate([self._large.keys, self._small.keys])
-        order = np.argsort(keys, kind="stable")  # which is fast on two sorted runs
+        order = np.argsort(keys, kind="stable")  # fast on two sorted runs
         return Index(keys[order], np.concatenate([self._large.rows, self._small.rows])[order])

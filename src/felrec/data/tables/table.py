@@ -1,4 +1,4 @@
-"""What all tables have in common."""
+"""The protocols of all tables."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Stored(Protocol):
 
 
 class RowTable(Stored, Protocol):
-    """Arrays of rows, by name: part of what a recommender knows from events."""
+    """Arrays of rows, by name: part of a recommender's state."""
 
     def change(self, *events: Any, **columns: Any) -> RowChange:
-        """The rows that events would write. Reads only; each table says which columns of events it needs."""
+        """The rows that these events would write, without writing them. Each table declares the columns it needs."""
         ...
 
     def apply_change(self, change: RowChange) -> None:

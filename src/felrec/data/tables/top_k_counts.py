@@ -1,4 +1,4 @@
-"""Counts of the strongest counterparts of each owner, in a table of bounded rows."""
+"""Counts of the most frequent counterparts of each owner, in rows of fixed size."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from felrec.data.events import RowChange, Rows
 from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import TableState
 
-_NONE = -1  # the counterpart of a slot that is free
+_NONE = -1  # the counterpart in a free slot
 
 
 class TopKCounts:
-    """How often each owner met each of at most `size` counterparts; a new one takes the place of the weakest.
+    """Counts of at most `size` counterparts of each owner; a new counterpart replaces the one with the lowest count.
 
-    A count fades by the factor `fade` with every meeting of its owner, so that what was long ago makes room. `marks`
-    are further columns of whole numbers that keep what the latest meeting brought.
+    A count is multiplied by `fade` with every meeting of its owner, so that old counterparts are replaced. `marks`
+    are further integer columns that hold values of the latest meeting.
 
     >>> counts = TopKCounts(2, fade=0.5)
     >>> counts.add(np.array([7, 7, 7]), np.array([1, 2, 1]))
@@ -59,9 +59,9 @@ class TopKCounts:
         also: Rows | None = None,
         **marks: NDArray[np.integer],
     ) -> RowChange:
-        """The rows of these owners once the meetings are counted, and of those in `also` that have none yet.
+        """The rows of these owners after counting the meetings, and of the owners in `also` that have no row yet.
 
-        A store of rows needs one of every owner, with or without meetings.
+        A store of rows needs a row for every owner, with or without meetings.
         """
         newcomers = owners[:0] if also is None else also[also >= self.owners]
         touched, place = np.unique(np.concatenate([owners, newcomers]), return_inverse=True)
@@ -82,7 +82,7 @@ class TopKCounts:
         kept = slot >= 0
         new = kept & ~known
         rows["other"][row[new], slot[new]], rows["count"][row[new], slot[new]] = other[new], times[new]
-        stays = kept & (rows["other"][row, slot] == other)  # not driven out by one that came later
+        stays = kept & (rows["other"][row, slot] == other)  # not replaced by a later counterpart
         for mark in self.marks:
             rows[mark][row[stays], slot[stays]] = marks[mark][latest[stays]]
         touched = touched.astype(np.int32)
@@ -93,9 +93,9 @@ class TopKCounts:
         return {name: (owners, column.blank(len(owners))) for name, column in self._columns.items()}
 
     def without(self, owners: Rows, met: NDArray[np.integer], others: NDArray[np.integer]) -> RowChange:
-        """The rows of distinct owners, ascending, without the meetings of `met`, which are some of them, and `others`.
+        """The rows of distinct ascending `owners` without the meetings of `met` (some of them) with `others`.
 
-        What has faded since is not known, so each meeting is taken away whole.
+        How far a meeting has faded is unknown, so a full count of one is subtracted for each.
 
         >>> counts = TopKCounts(3)
         >>> counts.add(np.array([4, 4, 4]), np.array([7, 8, 8]))
@@ -130,7 +130,7 @@ class TopKCounts:
 
 
 def _weakest(rows: TableState, row: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Slots (M,) for newcomers: the more frequent get the weakest; -1 where there are more of them than slots."""
+    """Slots (M,) for new counterparts, lowest counts first for the most frequent; -1 where the slots run out."""
     order = np.lexsort((-times, row))
     ordered = row[order]
     begins = np.ones(len(row), dtype=bool)

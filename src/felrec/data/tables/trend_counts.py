@@ -1,8 +1,8 @@
-"""Counts of each item's events that fade at several rates at once.
+"""Decayed event counts of each item, at several half-lives.
 
-**Now.** Counts are read as of the last *moment*: events before it have faded since, events after it count in full. A
-moment comes with the first block that ends 64 or more events after the last one (in a young log, a sixteenth of it).
-So between two moments only the features of touched items change, which is what a service can afford after every event.
+**Now.** Counts are read as of the last *moment*: events before it have decayed since, events after it count in full.
+A block that ends 64 or more events after the last moment sets a new one (in a young log, a sixteenth of its events).
+So between two moments only the features of touched items change, which a service can afford after every event.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class TrendCounts:
 
     def __init__(self) -> None:
         self._mass = GrowingArray(np.float32, (len(TREND_HALF_LIVES),))  # of events up to the last moment
-        self._last = GrowingArray(np.int64)  # the event up to which `mass` has faded
+        self._last = GrowingArray(np.int64)  # the event up to which `mass` has decayed
         self._first = GrowingArray(np.int64)  # number of the item's first event, from 1; 0: none yet
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
-        # Row 0: events so far, and the last moment. Then a row for each event since: its number and its item, -1 if
-        # that event is part of `mass`. Rows with older numbers are of an earlier moment.
+        """Remove all counts."""
+        # Row 0: events so far, and the last moment. Then one row per event since: its number and its item, or -1 if
+        # the event is already part of `mass`. Rows with older numbers belong to an earlier moment.
         self._log = np.zeros((_PACE, 2), dtype=np.int64)
         for column in self._columns().values():
             column.clear()
@@ -54,7 +54,7 @@ class TrendCounts:
 
     @property
     def moment(self) -> int:
-        """How many of them have made counts fade."""
+        """The event up to which counts have decayed."""
         return int(self._log[0, 1])
 
     @property
@@ -63,7 +63,7 @@ class TrendCounts:
         return len(self._mass)
 
     def moment_after(self, events: int) -> int:
-        """The last moment once so many more events have been applied."""
+        """The last moment after applying this many more events."""
         after = self.events + events
         return after if after - self.moment >= min(_PACE, self.moment // 16) else self.moment
 
@@ -86,7 +86,7 @@ class TrendCounts:
         }
 
     def _faded_at(self, moment: int, items: Rows, numbers: NDArray[np.int64]) -> RowChange:
-        """The counts at a new moment of all items with events since the last one."""
+        """The counts, at a new moment, of all items with events since the last moment."""
         since = self._since()
         items = np.concatenate([since[:, 1], items]).astype(np.int32)
         touched, place = np.unique(items, return_inverse=True)
@@ -111,7 +111,7 @@ class TrendCounts:
         self._log[rows] = values
 
     def forget(self, items: Rows, taken: NDArray[np.int64], left: NDArray[np.int64]) -> RowChange:
-        """The rows of distinct items without some of their events: counts shrink in proportion."""
+        """The rows of distinct items after removing some of their events: counts shrink in proportion."""
         stays = left > 0
         share = (left / (taken + left)).astype(np.float32)
         log = self._log.copy()
@@ -133,12 +133,12 @@ class TrendCounts:
         return mass
 
     def ages(self, items: Rows) -> NDArray[np.int64]:
-        """Events of the log since the first one of each item (B,), at least 1; 0 for an item without events."""
+        """Events of the log since each item's first event (B,), at least 1; 0 for an item without events."""
         first = self._first.read(items)
         return np.where(first > 0, np.maximum(self.moment + 1 - first, 1), 0)
 
     def shares(self, decayed: Floats) -> Floats:
-        """Decayed counts as shares of those of all items."""
+        """Decayed counts as shares of the total over all items."""
         parts: Floats = decayed / np.clip(_TOTAL, 1, max(1, self.moment)).astype(np.float32)
         return parts
 
@@ -152,10 +152,10 @@ class TrendCounts:
         self.clear()
         for name, column in self._columns().items():
             column.load(state[name])
-        self._log[: len(state["events"])] = state["events"]  # a state of format 1 has the first row alone
+        self._log[: len(state["events"])] = state["events"]  # a state of format 1 has only the first row
 
 
 def _faded(events: NDArray[np.integer]) -> Floats:
-    """What is left (B, half-lives) of a weight of one after so many events; of later ones all of it."""
+    """The remaining share (B, half-lives) of a weight after this many events; 1 for negative numbers."""
     faded: Floats = np.exp2(-np.maximum(events, 0).astype(np.float32)[:, None] / TREND_HALF_LIVES)
     return faded

@@ -1,4 +1,4 @@
-"""Code that is written for speed; what it computes is plain in `felrec.model.paper.reference`.
+"""Optimised code; `felrec.model.paper.reference` has the readable version.
 
-A kernel says what it computes by its name, and how it saves time in its docstring.
+The name of a kernel says what it computes, its docstring how it saves time.
 """

@@ -1,4 +1,4 @@
-"""Reading and comparing the vectors of a whole catalogue, as every request does."""
+"""Read and compare the vectors of a whole catalogue, as every request does."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_MANY = 4  # queries from which on a matrix product is worth its start
+_MANY = 4  # queries from which on a matrix product is faster
 
 
 def consecutive(rows: NDArray[np.integer]) -> slice | None:
-    """The slice that selects `rows`, if they follow one another: slicing a table of vectors copies nothing.
+    """The slice that selects `rows`, if they are consecutive: slicing a table of vectors copies nothing.
 
     >>> consecutive(np.array([4, 5, 6])), consecutive(np.array([4, 6, 5])), consecutive(np.array([-1, 0]))
     (slice(4, 7, None), None, None)
@@ -22,7 +22,7 @@ def consecutive(rows: NDArray[np.integer]) -> slice | None:
 
 
 def dot_products(queries: Tensor, vectors: Tensor) -> Tensor:
-    """Products (B, C) of vectors (B, D) and (C, D). For a few queries, as in a service, numpy is far faster."""
+    """Products (B, C) of vectors (B, D) and (C, D). For few queries, as in a service, numpy is far faster."""
     if len(queries) < _MANY and queries.device.type == "cpu" and not torch.is_grad_enabled():
         every = vectors.numpy()
         return torch.from_numpy(np.stack([np.einsum("cd,d->c", every, query) for query in queries.numpy()]))

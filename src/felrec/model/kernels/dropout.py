@@ -1,9 +1,9 @@
-"""Dropout whose masks are cut from a pool, because drawing them was the largest single cost on a CPU.
+"""Dropout with masks from a shared pool, because drawing masks was the largest single cost on a CPU.
 
-A pool of random masks is drawn for each batch, and every use takes a run of it from a random place. Within
-a run all values are independent; two runs of one batch may overlap. The share that is dropped, its
-independence of the data and the fresh draw for each batch are those of ordinary dropout. A mask is a view, so
-that the backward pass keeps no copy of it. The generator is passed in, so that a run resumes and repeats exactly.
+A pool of random values is drawn per batch, and every mask is a slice of it at a random offset. Within a mask all
+values are independent; two masks of one batch may overlap. As in ordinary dropout, masks have the given rate, do not
+depend on the data and are drawn for each batch. A mask is a view, so the backward pass keeps no copy of it. The
+generator is passed in, so that training is reproducible and resumes exactly.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_POOL = 1 << 22  # values: 16 MB, which the last-level cache of most machines holds
-_STEPS = 65_536  # a 16-bit random number decides about each value, so the rate is a multiple of 1/65536
+_POOL = 1 << 22  # values: 16 MB, which fit the last-level cache of most machines
+_STEPS = 65_536  # each value uses a 16-bit random number, so the rate is a multiple of 1/65536
 
 
 class Masks:
@@ -31,7 +31,7 @@ class Masks:
         self.generator = generator
         self._dropped = round(rate * _STEPS)
         self.scale = _STEPS / (_STEPS - self._dropped)
-        self.size = _POOL  # of the pool; it belongs to what a resumed run must know
+        self.size = _POOL  # of the pool; part of the state for resuming
         self._pool = torch.empty(0, device=generator.device)
 
     def refresh(self) -> None:
@@ -39,20 +39,20 @@ class Masks:
         self._pool = self._draw(self.size)
 
     def reserve(self, values: int) -> None:
-        """Make the pool large enough for masks of so many values."""
+        """Make the pool large enough for masks of this many values."""
         if 2 * values > self.size:
             self.size = 2 * values
             self.refresh()
 
     def fork(self) -> Masks:
-        """Masks from the same pool with random places of their own, for another thread."""
+        """Masks from the same pool with their own random offsets, for another thread."""
         seed = torch.randint(2**62, (1,), generator=self.generator, device=self.generator.device)
         forked = copy(self)
         forked.generator = torch.Generator(self.generator.device).manual_seed(int(seed))
         return forked
 
     def take(self, like: Tensor) -> Tensor:
-        """A mask of the shape of `like`: a view of the pool from a random place."""
+        """A mask of the shape of `like`: a view of the pool at a random offset."""
         self.reserve(like.numel())
         start = torch.randint(
             self.size - like.numel() + 1, (1,), generator=self.generator, device=self.generator.device
@@ -64,14 +64,14 @@ class Masks:
         if device.type != "cpu":
             kept = torch.empty(size, device=device).bernoulli_(1 / self.scale, generator=self.generator)
             return kept.mul_(self.scale)
-        words = torch.empty((size + 3) // 4, dtype=torch.int64)  # four decisions in each
+        words = torch.empty((size + 3) // 4, dtype=torch.int64)  # four 16-bit numbers in each
         words.random_(-(2**63), None, generator=self.generator)
         decisions = words.view(torch.int16)[:size] >= self._dropped - _STEPS // 2
         return decisions.to(torch.float32).mul_(self.scale)
 
 
 def drop(x: Tensor, masks: Masks | None) -> Tensor:
-    """`x` with a mask applied, or `x` itself where there is no dropout."""
+    """`x` with a mask applied, or `x` itself without dropout."""
     return x if masks is None else x * masks.take(x)
 
 
@@ -81,7 +81,7 @@ def add_dropped(x: Tensor, y: Tensor, masks: Masks | None) -> Tensor:
 
 
 def relu_dropped(x: Tensor, masks: Masks | None) -> Tensor:
-    """ReLU, then dropout; the backward pass needs the result alone."""
+    """ReLU, then dropout; the backward pass needs only the result."""
     return torch.relu(x) if masks is None else _ReluDropped.apply(x, masks.take(x), masks.scale)  # type: ignore[no-untyped-call]
 
 

@@ -1,4 +1,4 @@
-"""Using a network without training it: no gradients and no dropout, whatever mode it is in."""
+"""Use a network without gradients and dropout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 @contextmanager
 def inference(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards the module is in the mode that it was in.
+    """Evaluation mode without gradients; the previous mode is restored afterwards.
 
     >>> dropout = nn.Dropout(0.9)
     >>> with inference(dropout):
@@ -21,7 +21,7 @@ def inference(module: nn.Module) -> Iterator[None]:
     True
     """
     was_training = module.training
-    if was_training:  # changing the mode goes through all submodules: not for every request
+    if was_training:  # changing the mode visits all submodules, which is too slow for every request
         module.eval()
     try:
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""InfoNCE whose gradient is computed along with the loss, so that no table of scores is kept."""
+"""InfoNCE whose gradient is computed with the loss, so that no table of scores is kept."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_SCORES = 1 << 19  # compared at a time: 2 MB
+_SCORES = 1 << 19  # scores computed at a time: 2 MB
 
 
 def info_nce(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
     """Mean of -log softmax of each query (B, D) with its key (B, D) among negatives (K, D).
 
-    Only the queries get a gradient. It is made together with the loss, some queries at a time: the scores (B, K) are
-    read while they are in the processor's cache and never kept.
+    Only the queries get a gradient. It is computed together with the loss, some queries at a time, so that the scores
+    (B, K) stay in the CPU cache and are not kept.
     """
     loss: Tensor = _InfoNCE.apply(queries, keys, negatives, temperature)  # type: ignore[no-untyped-call]
     return loss
@@ -24,7 +24,7 @@ def info_nce(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: floa
 class _InfoNCE(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-        queries = queries.to(negatives.dtype)  # under autocast they may be shorter
+        queries = queries.to(negatives.dtype)  # under autocast they may have fewer bits
         gradient = torch.empty_like(queries)
         scaled = queries / temperature
         positive = (scaled * keys).sum(dim=1)  # (B,)
@@ -48,7 +48,7 @@ class _InfoNCE(torch.autograd.Function):
 
 
 def _parts(queries: int, negatives: int) -> Iterator[slice]:
-    """Runs of queries whose scores fit into a processor's cache."""
+    """Slices of queries whose scores fit into a CPU cache."""
     step = max(1, _SCORES // negatives)
     for start in range(0, queries, step):
         yield slice(start, start + step)

@@ -1,8 +1,8 @@
-"""Pieces of work on several cores, each done by one thread from beginning to end.
+"""Process pieces of work on several cores, each piece in one thread.
 
-Torch divides every operation among its threads, which then wait for one another; with matrices of 128 columns that
-costs a fifth of the time. A thread that computes a whole piece waits for none. And as one thread computes a piece, its
-result does not depend on the number of cores.
+Torch divides every operation among its threads, which then wait for each other; with matrices of 128 columns that
+costs a fifth of the time. A thread that computes a whole piece does not wait, and the result of a piece does not
+depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ R = TypeVar("R")
 
 
 def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
-    """The results of `work` for all pieces, in their order, on as many cores as torch is allowed to use."""
+    """The results of `work` for all pieces, in order, on as many cores as torch may use."""
     threads = torch.get_num_threads()
     if threads == 1:
         return map(work, pieces)
     gradients, autocast = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
     short = torch.get_autocast_dtype("cpu")
 
-    def alike(piece: T) -> R:  # these modes belong to a thread: pass on those of the caller
+    def alike(piece: T) -> R:  # these modes are per thread: copy those of the caller
         with torch.set_grad_enabled(gradients), torch.autocast("cpu", enabled=autocast, dtype=short):
             return work(piece)
 
@@ -38,10 +38,10 @@ def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
 def differentiable_in_parallel(
     work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor]
 ) -> Tensor:
-    """The results (b, …) of all pieces, one after the other; both passes run in parallel.
+    """The concatenated results (b, …) of all pieces; forward and backward passes run in parallel.
 
-    `parameters` are all that gradients are wanted of. Their gradients are added in the order of the pieces, so that
-    a run repeats exactly.
+    `parameters` are all tensors that need gradients. Gradients are summed in the order of the pieces, so that training
+    is reproducible.
     """
     joined: Tensor = _Pieces.apply(work, pieces, *parameters)  # type: ignore[no-untyped-call]
     return joined
@@ -63,7 +63,7 @@ class _Pieces(torch.autograd.Function):
             found: tuple[Tensor, ...] = torch.autograd.grad(piece[0], ctx.parameters, piece[1], materialize_grads=True)
             return found
 
-        sums: list[Tensor] = []  # added up as they come: all of them at once would be hundreds of megabytes
+        sums: list[Tensor] = []  # summed one by one: all of them together would be hundreds of megabytes
         for of_parameters in in_parallel(of_piece, list(zip(ctx.results, shares, strict=True))):
             sums = [a.add_(b) for a, b in zip(sums, of_parameters, strict=True)] if sums else list(of_parameters)
         del ctx.results
@@ -73,6 +73,8 @@ class _Pieces(torch.autograd.Function):
 @cache
 def _workers(threads: int) -> ThreadPoolExecutor:
     workers = ThreadPoolExecutor(threads, "felrec", initializer=torch.set_num_threads, initargs=(1,))
-    started = Barrier(threads)  # no thread may start, and change settings of torch, while others compute
+    started = Barrier(
+        threads
+    )  # all threads start now: starting one changes torch's settings, which must not happen during computation
     list(workers.map(lambda _: started.wait(), range(threads)))
     return workers

@@ -1,4 +1,4 @@
-"""Histories as the encoder reads them: sorted by length and cut into chunks, so that little padding is computed."""
+"""Histories for the encoder, sorted by length and divided into chunks, so that little padding is computed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from felrec.model.kernels.parallel import differentiable_in_parallel, in_paralle
 from felrec.model.paper.cache import Cache
 from felrec.model.paper.encoder import with_empty_slot
 
-_TOKENS = 2048  # positions of a chunk on a CPU: their activations stay in its caches
+_TOKENS = 2048  # positions per chunk on a CPU, so that activations stay in its caches
 
 
 class Sequences:
-    """Histories (B, N) of users or items, to be read from the cache of the other side."""
+    """Histories (B, N) of users or items; their vectors are read from the cache of the other side."""
 
     def __init__(self, cache: Cache, rows: Rows, mask: NDArray[np.bool_], kind: int) -> None:
         self.cache, self.rows, self.mask, self.kind = cache, rows, mask, kind
@@ -32,12 +32,14 @@ class Sequences:
 
     @cached_property
     def chunks(self) -> list[NDArray[np.int64]]:
-        """Runs of sequences of about the same length, in the order of length; short ones come many at a time."""
+        """Indices of sequences of similar length, shortest first; chunks of short sequences have more of them."""
         if self.cache.device.type != "cpu":
             return [self.order] if len(self) else []
         chunks, start, ascending = [], 0, self.lengths[self.order]
         while start < len(self):
-            guess = min(len(self), start + max(1, _TOKENS // ascending[start]))  # too many, if they grow longer
+            guess = min(
+                len(self), start + max(1, _TOKENS // ascending[start])
+            )  # an upper bound, because later ones are longer
             stop = min(len(self), start + max(1, _TOKENS // ascending[guess - 1]))
             chunks.append(self.order[start:stop])
             start = stop
@@ -45,7 +47,7 @@ class Sequences:
 
     @property
     def largest_chunk(self) -> int:
-        """The most positions that a chunk has, padding included."""
+        """The number of positions of the largest chunk, including padding."""
         return max((len(chunk) * int(self.lengths[chunk[-1]]) for chunk in self.chunks), default=0)
 
     def read(self, chunk: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
@@ -54,12 +56,12 @@ class Sequences:
         shown = torch.from_numpy(self.visible[chunk, -longest:]).to(self.cache.device)
         return self.cache.read(self.rows[chunk, -longest:]), shown
 
-    def __getitem__(self, some: NDArray[np.int64]) -> Sequences:
-        return Sequences(self.cache, self.rows[some], self.mask[some], self.kind)
+    def __getitem__(self, chosen: NDArray[np.int64]) -> Sequences:
+        return Sequences(self.cache, self.rows[chosen], self.mask[chosen], self.kind)
 
     @property
     def places(self) -> Tensor:
-        """Where each sequence stands once the chunks are put one after the other."""
+        """The position of each sequence in the concatenated chunks."""
         return torch.from_numpy(np.argsort(self.order))
 
 
@@ -68,7 +70,7 @@ def encode(
 ) -> tuple[Tensor, ...]:
     """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, one chunk per core at a time.
 
-    Dropout needs masks for at most `widest` values a position.
+    Dropout needs masks for at most `widest` values per position.
     """
     if dropout is not None:
         dropout.reserve(max(side.largest_chunk for side in sides) * widest)

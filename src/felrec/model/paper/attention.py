@@ -1,4 +1,4 @@
-"""The Transformer block that FELRec's encoder and SASRec stack (post-norm, as in the paper)."""
+"""The Transformer block of FELRec's encoder and of SASRec (post-norm, as in the paper)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache: vectors of users or of items, without weights (section "Cache" of the paper)."""
+"""The cache: vectors of users or items, without weights (section "Cache" of the paper)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ class Cache:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all vectors."""
         self._table = torch.zeros(1, self.width, device=self.device)  # table row r + 1 is cache row r
-        self._lengths = torch.zeros(1, device=self.device)  # of the vectors; a cosine with everything needs them all
+        self._lengths = torch.zeros(
+            1, device=self.device
+        )  # norms of the vectors, for the cosine with the whole catalogue
         self._rows = 0
 
     def __len__(self) -> int:
@@ -37,7 +39,7 @@ class Cache:
         return self._rows
 
     def read(self, rows: NDArray[np.integer]) -> Tensor:
-        """Vectors (…, D) of `rows` (…); a view if the rows follow one another."""
+        """Vectors (…, D) of `rows` (…); a view if the rows are consecutive."""
         return self._table[self._places(rows)]
 
     def lengths(self, rows: NDArray[np.integer]) -> Tensor:
@@ -49,7 +51,7 @@ class Cache:
         return self.read(rows) / self.lengths(rows).clamp(min=1e-12)[:, None]
 
     def write(self, rows: NDArray[np.integer], vectors: Tensor) -> None:
-        """Overwrite rows (B,) with vectors (B, D). Of duplicate rows the last one, the latest event, wins."""
+        """Overwrite rows (B,) with vectors (B, D). For duplicate rows the last one, the latest event, wins."""
         if len(rows) == 0:
             return
         self.grow(int(rows.max()) + 1)
@@ -64,11 +66,11 @@ class Cache:
         self.write(rows, torch.from_numpy(vectors).to(self.device))
 
     def unwritten(self, rows: NDArray[np.integer]) -> Tensor:
-        """What rows (B,) read as before they are written."""
+        """The vectors that rows (B,) have before they are written."""
         return torch.zeros(len(rows), self.width, device=self.device)
 
     def grow(self, rows: int) -> None:
-        """Have at least so many rows."""
+        """Extend to at least this many rows."""
         if rows + 1 > len(self._table):
             table = torch.zeros(room_for(rows + 1, len(self._table)), self.width, device=self.device)
             lengths = torch.zeros(len(table), device=self.device)
@@ -81,14 +83,14 @@ class Cache:
         return self._table[1 : self._rows + 1].clone().cpu()
 
     def restore(self, snapshot: Tensor) -> None:
-        """Put back what `snapshot` returned."""
+        """Restore what `snapshot` returned."""
         empty_row = torch.zeros(1, self.width, device=self.device)
         self._table = torch.cat([empty_row, snapshot.to(self.device)])
         self._lengths = self._table.norm(dim=1)
         self._rows = len(snapshot)
 
     def _places(self, rows: NDArray[np.integer]) -> slice | Tensor:
-        """Where rows stand in the table; rows that do not exist stand at its first row, which is zero."""
+        """Indices of rows in the table; unknown rows map to its first row, which is zero."""
         run = consecutive(rows)
         if run is not None and run.stop <= self._rows:
             return slice(run.start + 1, run.stop + 1)
@@ -96,13 +98,13 @@ class Cache:
 
 
 def as_array(vectors: Tensor) -> NDArray[np.float32]:
-    """Vectors (B, D) as a change carries them, on the CPU."""
+    """Vectors (B, D) as an array on the CPU, as in a change."""
     array: NDArray[np.float32] = vectors.detach().float().cpu().numpy()
     return array
 
 
 def last_occurrence(rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Positions, in ascending order, at which each distinct row stands for the last time.
+    """Positions, in ascending order, of the last occurrence of each distinct row.
 
     >>> last_occurrence(np.array([4, 2, 4, 7])).tolist()
     [1, 2, 3]

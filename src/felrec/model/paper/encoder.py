@@ -1,4 +1,4 @@
-"""The encoder f: a sequence of cached vectors becomes one new vector (section "Encoder" of the paper)."""
+"""The encoder f: encodes a sequence of cached vectors as one new vector (section "Encoder" of the paper)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USER_SEQUENCE = 1  # the history of an item
 
 
 class Encoder(nn.Module):
-    """Shared by users and items; a type vector tells the two kinds of sequence apart."""
+    """Shared by users and items; a type vector distinguishes the two kinds of sequence."""
 
     positions: Tensor
 
@@ -39,7 +39,7 @@ class Encoder(nn.Module):
         self.output = nn.Linear(width, width)
 
     def forward(self, vectors: Tensor, mask: Tensor, kind: int, dropout: Masks | None = None) -> Tensor:
-        """Vectors (B, N, D) and mask (B, N), true where a position counts, become (B, D).
+        """Encode vectors (B, N, D) with mask (B, N), true for valid positions, as (B, D).
 
         Sequences may be trimmed on the left: positions are counted from the newest entry.
         """
@@ -49,16 +49,16 @@ class Encoder(nn.Module):
         attention_mask = None if bool(mask.all()) else mask
         for block in self.blocks:
             x = block(x, attention_mask, dropout)
-        weight = mask.to(x.dtype) / mask.sum(dim=1, keepdim=True)  # (B, N): the mean over what counts
+        weight = mask.to(x.dtype) / mask.sum(dim=1, keepdim=True)  # (B, N): the mean over valid positions
         pooled = torch.einsum("bnd,bn->bd", x, weight)
         encoded: Tensor = self.output(pooled)
         return encoded
 
 
 def with_empty_slot(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The mask (B, N) of histories, each shorter than N preceded by one empty position that counts.
+    """The mask (B, N) of histories, with one valid empty position before each history shorter than N.
 
-    So even an empty history has something to encode.
+    So even an empty history has a position to encode.
 
     >>> with_empty_slot(np.array([[False, False, True], [False, False, False], [True, True, True]])).tolist()
     [[False, True, True], [False, False, True], [True, True, True]]
@@ -79,7 +79,7 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw the initial weights from `generator`: the usual ranges of linear layers, N(0, 1) for types."""
+    """Draw the initial weights from `generator`: the usual ranges for linear layers, N(0, 1) for types."""
     for part in module.modules():
         if isinstance(part, nn.Linear):
             bound = 1 / math.sqrt(part.in_features)

@@ -1,6 +1,6 @@
-"""FELRec: caches and histories of users and items, refined by one encoder, trained by one objective.
+"""FELRec: caches and histories of users and items, one encoder and one objective.
 
-`reference.py` says the same slowly and plainly.
+`reference.py` is a slow and readable version of the same computation.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from felrec.recommender import EVERYTHING, ErasureContext, LearnedWeights, Queri
 class FELRecSettings(TransformerSettings):
     """Sizes and variants of FELRec-Q and FELRec-P; the defaults are the paper's."""
 
-    history_length: int = Field(64, ge=1, description="newest counterparts N that are encoded")
-    queue_size: int = Field(8192, ge=1, description="past projections K to contrast with (FELRec-Q)")
-    temperature: float = Field(0.07, gt=0, description="temperature of the contrast (FELRec-Q)")
+    history_length: int = Field(64, ge=1, description="number N of newest counterparts that are encoded")
+    queue_size: int = Field(8192, ge=1, description="number K of past projections used as negatives (FELRec-Q)")
+    temperature: float = Field(0.07, gt=0, description="temperature of the contrastive loss (FELRec-Q)")
     normalisation: Literal["batch", "layer"] = Field("batch", description="in the heads; layer is the ablation -LN")
     projection: Literal["mlp", "none"] = Field("mlp", description="projection heads; none is the ablation -noMLP")
     share_projections: bool = Field(False, description="one head for users and items, the ablation -shareMLP")
     type_embedding: bool = Field(True, description="learned type vectors; off is the ablation -noType")
-    score_from: Literal["vectors", "projections"] = Field("vectors", description="what the cosine compares")
-    neighbours: int = Field(0, ge=0, description="recommend to the nearest users instead (10 is -NN), 0 is off")
+    score_from: Literal["vectors", "projections"] = Field("vectors", description="inputs of the cosine")
+    neighbours: int = Field(0, ge=0, description="score with the mean of this many nearest users (10 is -NN); 0: off")
 
     of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours"})
 
@@ -64,7 +64,9 @@ class FELRec(LearnedWeights):
         super().__init__()
         self.settings = s = settings or FELRecSettings()
         generator = torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng(devices=[]):  # layers first draw from the global generator: leave it as it was
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # layers draw from the global generator when created: restore it afterwards
             self.encoder = Encoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length, s.type_embedding)
             heads = (s.normalisation, s.projection == "mlp", s.share_projections)
             if variant == "q":
@@ -81,13 +83,13 @@ class FELRec(LearnedWeights):
     # Scoring and observing
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """Cosine (B, C) of each user, encoded freshly from their exact history, and the cached items."""
+        """Cosine (B, C) of each user, newly encoded from the exact history, and the cached items."""
         with inference(self):
             (users,) = self._encode(self._of_users(queries.users, queries.pending))
             return self._match(users, candidates, queries.users)
 
     def observe(self, block: Events) -> None:
-        """Append to the histories, then encode each touched user and item once, from the caches as they were."""
+        """Append to the histories, then encode each touched user and item once, from the caches before the block."""
         self.apply_change(self.change(block))
 
     def change(self, block: Events) -> RowChange:
@@ -123,7 +125,7 @@ class FELRec(LearnedWeights):
         }
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
-        """As published: the vectors before each event are written, the last of a batch wins, then it is scored."""
+        """As published: write the vectors before each event (the last of a batch wins), then score the batch."""
         last_user, last_item = last_occurrence(block.users), last_occurrence(block.items)
         users, items = self._before(block)
         with inference(self):
@@ -152,9 +154,9 @@ class FELRec(LearnedWeights):
         self.reset()
 
     def loss(self, step: TimeBatch) -> Tensor:
-        """Encode both sides of each event from what was before it, write that into the caches, compare.
+        """Encode both sides of each event from earlier events, write the vectors into the caches, return the loss.
 
-        An event that is not trained on is encoded only if its vector stays in a cache, and without gradients.
+        An event that is not trained on is encoded without gradients, and only if its vector stays in a cache.
         """
         self.masks.refresh()
         batch = step.events
@@ -166,7 +168,7 @@ class FELRec(LearnedWeights):
             others = self._encode(users[rest[0]], items[rest[1]])
         for i, (cache, rows) in enumerate(((self.users.cache, batch.users), (self.items.cache, batch.items))):
             cache.write(rows[trained], encoded[i])
-            cache.write(rows[rest[i]], others[i])  # after the trained ones: these are the last events of their rows
+            cache.write(rows[rest[i]], others[i])  # written last: these are the last events of their rows
         self._append(batch)
         loss: Tensor = self.objective(*encoded)
         return loss
@@ -179,7 +181,7 @@ class FELRec(LearnedWeights):
         return memory
 
     def load_memory(self, memory: Tensors) -> None:
-        """Put back what `memory` returned."""
+        """Restore what `memory` returned."""
         self.masks.generator.set_state(memory["generator"])
         self.masks.size = int(memory["mask_pool"])
         for name, queue in self._queues().items():
@@ -200,7 +202,7 @@ class FELRec(LearnedWeights):
         return self.users.state() | self.items.state()
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self.users.load_state(state)
         self.items.load_state(state)
 
@@ -251,7 +253,7 @@ class FELRec(LearnedWeights):
         similarity = (users @ everyone.T).masked_fill_(~known, -torch.inf)
         own = torch.from_numpy(np.flatnonzero(rows < len(everyone)))
         similarity[own, torch.from_numpy(rows[own.numpy()].astype(np.int64))] = -torch.inf
-        count = min(self.settings.neighbours, int(known.sum()) - 1)  # without the user who asks
+        count = min(self.settings.neighbours, int(known.sum()) - 1)  # without the querying user
         if count < 1:
             return users
         return everyone[similarity.topk(count, dim=1).indices].mean(dim=1)

@@ -1,4 +1,4 @@
-"""Projection and prediction networks: used in training, dropped when recommending."""
+"""Projection and prediction networks, used only in training."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The two objectives: contrast with a queue (FELRec-Q) and predict the counterpart (FELRec-P).
 
-Each computes a loss that makes the vectors of a user and an item similar when they interact. It takes the encoded users
-and items (B, D) of a batch, row i of both being one interaction. The heads live here because only training needs them.
+Each computes a loss that makes the vectors of a user and an item similar when they interact. The inputs are the encoded
+users and items (B, D) of a batch; row i of both is one interaction. The heads are here because only training uses them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Contrast(nn.Module):
         self.item_queue = Queue(queue_size, width, generator)
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """The batch enters the queues after its loss."""
+        """The loss of a batch, which is then added to the queues."""
         users = F.normalize(self.project_users(users), dim=1)
         items = F.normalize(self.project_items(items), dim=1)
         loss = info_nce(users, items.detach(), self.item_queue.keys, self.temperature)
@@ -72,13 +72,13 @@ class Predict(nn.Module):
             self.item_predictor = mlp(output, hidden, output, normalisation)
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Mean over the batch of both sides' distances."""
+        """The mean distance over the batch, summed over both sides."""
         users, items = self.user_projection(users), self.project_items(items)
         loss = distance(self.user_predictor(users), items.detach())
         return loss + distance(self.item_predictor(items), users.detach())
 
     def project_users(self, users: Tensor) -> Tensor:
-        """What the model predicts of the items of these users, (B, D) -> (B, D/2)."""
+        """Predicted projections of the items of these users, (B, D) -> (B, D/2)."""
         predicted: Tensor = self.user_predictor(self.user_projection(users))
         return predicted
 

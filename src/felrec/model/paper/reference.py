@@ -1,4 +1,4 @@
-"""FELRec-Q and FELRec-P in one file: plain, slow and complete, to be read with the paper in hand.
+"""FELRec-Q and FELRec-P in one file: simple, slow and complete, to be read alongside the paper.
 
 Weimann and Conrad, "FELRec: Efficient Handling of Item Cold-Start With Dynamic Representation Learning in Recommender
 Systems", arXiv 2210.16928. The cache is a dictionary, a history is a list, and each sequence is encoded by itself.
@@ -28,14 +28,14 @@ class Sizes(NamedTuple):
     layers: int = 3
     heads: int = 4
     feed_forward: int = 256
-    history_length: int = 64  # N, the newest entries that are encoded
+    history_length: int = 64  # N, number of newest entries that are encoded
     dropout: float = 0.1
     queue_size: int = 8192  # K
     temperature: float = 0.07
 
 
 class SelfAttention(nn.Module):
-    """Multi-head attention of every position to every position. Its projections have no bias."""
+    """Multi-head attention between all positions. Its projections have no bias."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -69,22 +69,22 @@ class Block(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The encoder f, shared by users and items: the cached vectors of a history become one new vector."""
+    """The encoder f, shared by users and items: encodes the cached vectors of a history as one new vector."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         self.width, self.history_length = sizes.width, sizes.history_length
-        self.types = nn.Parameter(torch.randn(2, sizes.width))  # tells sequences of items from sequences of users
+        self.types = nn.Parameter(torch.randn(2, sizes.width))  # distinguish sequences of items and of users
         self.dropout, self.input_norm = nn.Dropout(sizes.dropout), nn.LayerNorm(sizes.width)
         self.blocks = nn.ModuleList(Block(sizes) for _ in range(sizes.layers))
         self.output = nn.Linear(sizes.width, sizes.width)
 
     def forward(self, history: list[Tensor], kind: int) -> Tensor:
-        """Vectors (D,) of a history, oldest first, become one vector (D,)."""
+        """Encode the vectors (D,) of a history, oldest first, as one vector (D,)."""
         entries = history[-self.history_length :]
-        if len(entries) < self.history_length:  # one empty slot precedes a short history, so that none is empty
+        if len(entries) < self.history_length:  # an empty slot precedes a short history, so that none is empty
             entries = [torch.zeros(self.width), *entries]
-        age = torch.arange(len(entries) - 1, -1, -1)[:, None]  # (n, 1), of the newest entry 0
+        age = torch.arange(len(entries) - 1, -1, -1)[:, None]  # (n, 1), 0 for the newest entry
         angle = age * torch.exp(torch.arange(0, self.width, 2) * -(math.log(10_000) / self.width))  # (n, D / 2)
         positions = torch.stack([torch.sin(angle), torch.cos(angle)], dim=2).flatten(1)  # (n, D)
         x = (torch.stack(entries) + self.types[kind]) * math.sqrt(self.width) + positions
@@ -95,7 +95,7 @@ class Encoder(nn.Module):
 
 
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """A projection g or a prediction h: used by the objectives, dropped when recommending."""
+    """A projection g or a prediction h, used only by the objectives."""
     return nn.Sequential(nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
 
@@ -110,7 +110,7 @@ class Contrast(nn.Module):
         self.user_queue, self.item_queue = deque(start[0], maxlen=size), deque(start[1], maxlen=size)
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """L_u + L_x of encoded users (B, D) and items (B, D); the batch enters the queues afterwards."""
+        """L_u + L_x of encoded users (B, D) and items (B, D); the batch is added to the queues afterwards."""
         users, items = F.normalize(self.user_projection(users)), F.normalize(self.item_projection(items))
         user_loss = self.info_nce(users, items.detach(), self.item_queue)  # equation 1
         item_loss = self.info_nce(items, users.detach(), self.user_queue)  # equation 2
@@ -143,7 +143,7 @@ class Predict(nn.Module):
 
 
 class ReferenceFELRec(nn.Module):
-    """FELRec-Q or FELRec-P: train it by `train_step`, then `score` items and `observe` events, in time order."""
+    """FELRec-Q or FELRec-P: train it with `train_step`, then `score` items and `observe` events, in time order."""
 
     def __init__(self, variant: Literal["q", "p"], sizes: Sizes = Sizes()) -> None:  # noqa: B008
         super().__init__()
@@ -152,7 +152,7 @@ class ReferenceFELRec(nn.Module):
         self.begin_epoch()
 
     def begin_epoch(self) -> None:
-        """Forget all events and empty the cache; the queues stay."""
+        """Remove all events and empty the cache; the queues are kept."""
         self.user_cache, self.item_cache = dict[int, Tensor](), dict[int, Tensor]()
         self.items_of, self.users_of = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
 
@@ -161,7 +161,7 @@ class ReferenceFELRec(nn.Module):
         return self.encoder([cache.get(row, torch.zeros(self.encoder.width)) for row in history], kind)
 
     def train_step(self, batch: list[Event], optimiser: torch.optim.Optimizer) -> float:
-        """Learn from a batch of events, with gradients clipped to ±1. Returns the loss."""
+        """Train on a batch of events, with gradients clipped to ±1. Returns the loss."""
         optimiser.zero_grad()
         loss: Tensor = self.train().objective(*self.encode_events(batch))
         loss.backward()  # type: ignore[no-untyped-call]
@@ -170,7 +170,7 @@ class ReferenceFELRec(nn.Module):
         return loss.item()
 
     def encode_events(self, batch: list[Event]) -> tuple[Tensor, Tensor]:
-        """Users (B, D) and items (B, D) as before each event; they enter the cache, the latest of a batch wins."""
+        """Users (B, D) and items (B, D) before each event, also written to the cache; the latest of a batch wins."""
         users, items = [], []
         for user, item in batch:
             users.append(self.encode(self.items_of[user], self.item_cache, ITEMS))
@@ -183,7 +183,7 @@ class ReferenceFELRec(nn.Module):
 
     @torch.no_grad()
     def observe(self, block: list[Event]) -> None:
-        """Append events to the histories, then encode their users and items, all from the cache as it was."""
+        """Append events to the histories, then encode their users and items, all from the cache before the block."""
         self.eval()
         for user, item in block:
             self.items_of[user].append(item)
@@ -194,7 +194,7 @@ class ReferenceFELRec(nn.Module):
 
     @torch.no_grad()
     def score(self, user: int, pending: list[int], items: list[int]) -> list[float]:
-        """Cosine of a user, with their items of the current block (`pending`), and each item; -inf if not cached."""
+        """Cosine of a user, with the items of the current block (`pending`), and each item; -inf if not cached."""
         vector = self.eval().encode(self.items_of[user] + pending, self.item_cache, ITEMS)
         cached = [self.item_cache.get(item) for item in items]
         return [-math.inf if x is None else float(F.cosine_similarity(vector, x, dim=0)) for x in cached]

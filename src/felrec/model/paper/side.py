@@ -1,4 +1,4 @@
-"""One side of the interactions, users or items: the cached vector of each and the counterparts that each met last."""
+"""One side of the interactions, users or items: the cached vector and the last counterparts of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from felrec.recommender import Tensors, load_table, state_of
 
 
 class Side:
-    """The state of all users or of all items; its tables are named by `prefix`, as in `user_cache`."""
+    """The state of all users or of all items; the names of its tables start with `prefix`, as in `user_cache`."""
 
     def __init__(self, prefix: str, kind: int, width: int, history_length: int, device: torch.device) -> None:
         self.prefix, self.kind = prefix, kind
@@ -22,7 +22,7 @@ class Side:
         self.histories = Histories(history_length)
 
     def sequences(self, counterparts: Cache, rows: Rows, pending: Pending | None = None) -> Sequences:
-        """The histories of `rows` (B,) and what is pending after them, to be read from the cache of the other side."""
+        """The histories of `rows` (B,) and pending events, with vectors from the cache of the other side."""
         return Sequences(counterparts, *self.histories.recent(rows, pending), self.kind)
 
     def change(self, rows: Rows, vectors: Tensor, histories: RowChange) -> RowChange:
@@ -35,7 +35,7 @@ class Side:
         self.histories.apply_change(without_prefix(self.prefix, change))
 
     def clear(self) -> None:
-        """Forget all events."""
+        """Remove all vectors and histories."""
         self.cache.clear()
         self.histories.clear()
 
@@ -44,6 +44,6 @@ class Side:
         return {f"{self.prefix}cache": self.cache.snapshot(), **state_of(self.histories, self.prefix)}
 
     def load_state(self, state: Tensors) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self.cache.restore(state[f"{self.prefix}cache"])
         load_table(self.histories, state, self.prefix)

@@ -1,4 +1,4 @@
-"""Follows: items that users took right after one another."""
+"""Follows: items that users take directly after each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from felrec.model.signals.item_links import MEASURES, ItemLinks, Links
 
 
 class Follows(ItemLinks):
-    """What came next, read from the last two items of a user."""
+    """Transitions from an item to the next, looked up for the last two items of a user."""
 
     names = tuple(f"follows.{measure}" for measure in MEASURES)
     table, reach, strength = "next_", 2, "log_confidence_of_newest"

@@ -1,7 +1,7 @@
-"""Hit rates: of the pairs that looked alike on this log, the share that was taken.
+"""Hit rates: the share of similar pairs of this log that became events.
 
-The same evidence is worth more on one log than on another. Weights that were trained on other logs need not guess what
-it is worth here: they read the observed rate.
+The same features predict more on one log than on another. Weights that were trained on other logs use the observed hit
+rate of each feature bucket on this log.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from felrec.model.signals.signal import Floats, Ints, PairSignal, all_rows
 from felrec.model.signals.trend import Trend
 from felrec.recommender import ErasureContext, Queries
 
-EVERY = 4  # one in so many events is looked at, which is enough
+EVERY = 4  # one in this many events is sampled, which is enough
 _TABLE = "rate_cells"
-_HALF_LIFE = 10_000  # of the counts, in events that were looked at
-_PRIOR = 100.0  # pairs that the rate of a whole signal counts for in each of its buckets
-_FAINT = 1e-5  # rates below this look the same
-_AT_ONCE = 1 << 24  # pairs of a query and a candidate that are gone through together
+_HALF_LIFE = 10_000  # of the counts, in sampled events
+_PRIOR = 100.0  # weight, in pairs, of the signal's overall rate in each of its buckets
+_FAINT = 1e-5  # rates below this are treated as equal
+_AT_ONCE = 1 << 24  # pairs of a query and a candidate processed at a time
 
 
 class HitRates:
-    """Pairs, and how many of them were taken, by bucket; both fade. A feature for each of the pair signals."""
+    """Decayed counts of pairs and of hits by bucket. Provides one feature per pair signal."""
 
     def __init__(self, signals: Sequence[PairSignal], recent: RecentEvents, trend: Trend) -> None:
         self._signals, self._recent, self._trend = signals, recent, trend
@@ -39,11 +39,11 @@ class HitRates:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all events."""
-        self._counts = np.zeros((2, len(self._signal_of)), dtype=np.float32)  # taken, and all
+        """Remove all counts."""
+        self._counts = np.zeros((2, len(self._signal_of)), dtype=np.float32)  # hits, and all pairs
 
     def features(self, buckets: Ints) -> Floats:
-        """Log rates (M, signals) of pairs by their buckets (M, signals); 0 where a signal says nothing."""
+        """Log hit rates (M, signals) of pairs by their buckets (M, signals); 0 where a signal has no bucket."""
         taken, pairs = self._counts
         of_signal = (np.bincount(self._signal_of, taken) + 0.01) / (np.bincount(self._signal_of, pairs) + 10)
         rate = (taken + _PRIOR * of_signal[self._signal_of]) / (pairs + _PRIOR)
@@ -51,7 +51,7 @@ class HitRates:
         return features
 
     def change(self, block: Block) -> RowChange:
-        """The counts after a block: for some of its events, which pairs there were and which was taken."""
+        """The counts after a block: adds the pairs and hits of its sampled events."""
         events = np.arange(-self._trend.counts.events % EVERY, len(block), EVERY)
         if not len(events):
             return all_rows(self.state())
@@ -67,9 +67,9 @@ class HitRates:
         return self.counted(buckets, np.concatenate(hits), len(events))
 
     def counted(self, buckets: Ints, taken: NDArray[np.bool_], events: int) -> RowChange:
-        """The counts after so many more events, with pairs in these buckets (M, signals)."""
+        """The counts after `events` more sampled events with pairs in these buckets (M, signals)."""
         cells, size = self._cells(buckets), len(self._signal_of)
-        fresh = [np.bincount(some[some >= 0], minlength=size) for some in (cells[taken].ravel(), cells.ravel())]
+        fresh = [np.bincount(part[part >= 0], minlength=size) for part in (cells[taken].ravel(), cells.ravel())]
         counts = self._counts * np.float32(0.5 ** (events / _HALF_LIFE)) + np.stack(fresh)
         return {_TABLE: (np.arange(2, dtype=np.int32), counts.astype(np.float32))}
 
@@ -77,7 +77,7 @@ class HitRates:
         return collect(self._signals, queries, candidates, self._recent, with_buckets=True)
 
     def _cells(self, buckets: Ints) -> Ints:
-        """Places in the table of counts, -1 where a signal says nothing."""
+        """Columns of the table of counts, -1 where a signal has no bucket."""
         return np.where(buckets >= 0, buckets + self._starts, -1)
 
     def apply_change(self, change: RowChange) -> None:
@@ -86,7 +86,7 @@ class HitRates:
         self._counts[rows] = counts
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
-        """Unchanged: counts over all events say nothing about one user."""
+        """Unchanged: counts over all events reveal nothing about one user."""
         return all_rows(self.state())
 
     def state(self) -> TableState:

@@ -1,7 +1,7 @@
-"""Pairs of a query and a candidate for which some signal has evidence, and their features by name.
+"""Pairs of a query and a candidate for which some signal has features.
 
-Of a whole catalogue only a few hundred items are such: what the user had before, and what others took together with
-or right after it. All other items are scored without looking at the pair.
+These are only a few hundred items of a catalogue: the user's own items, and items that others took together with or
+right after them. All other items are scored without pair features.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class Candidates:
-    """The items to score: found by row and by column, with their number of events."""
+    """The items to score, by row and by column, with their number of events."""
 
     rows: Rows  # (C,)
-    column_of: Ints  # of each row of the items, -1 where it is not a candidate; the last entry is always -1
-    events: Floats  # (C,) so far
+    column_of: Ints  # by item row, -1 if not a candidate; the last entry is always -1
+    events: Floats  # (C,) number of events so far
 
     @classmethod
     def of(cls, rows: Rows, recent: RecentEvents) -> Candidates:
@@ -43,7 +43,7 @@ class Candidates:
         return len(self.rows)
 
     def columns(self, items: NDArray[np.integer]) -> Ints:
-        """The columns of items, -1 where one is not a candidate; row -1 never is."""
+        """The columns of items, -1 for items that are not candidates and for row -1."""
         columns: Ints = self.column_of[np.minimum(items, len(self.column_of) - 1)]
         return columns
 
@@ -54,13 +54,13 @@ class Pairs:
 
     query: Ints  # (M,)
     column: Ints  # (M,)
-    events: Floats  # (M,) of the candidate
-    own: NDArray[np.bool_]  # (M,) whether the user had the candidate, as far as a signal knows
-    taken: Floats  # (B,) events of each query's user
-    _number: NDArray[np.int32]  # of each possible key
+    events: Floats  # (M,) number of events of the candidate
+    own: NDArray[np.bool_]  # (M,) whether a signal knows the candidate as an item of the user
+    taken: Floats  # (B,) number of events of each query's user
+    _number: NDArray[np.int32]  # pair number by key
 
     def numbers(self, keys: Ints) -> NDArray[np.int32]:
-        """Which pair each key is."""
+        """The number of the pair of each key."""
         return self._number[keys]
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class PairFeatures:
     pairs: Pairs
     names: tuple[str, ...]
     features: Floats  # (M, F)
-    buckets: Ints | None = None  # (M, number of signals), if they were asked for
+    buckets: Ints | None = None  # (M, number of signals), if requested
 
     def __getitem__(self, name: str) -> Floats:
         """One feature (M,), such as `repetition.log_count`."""
@@ -89,7 +89,7 @@ def collect(
     *,
     with_buckets: bool = False,
 ) -> PairFeatures:
-    """All pairs for which a signal has evidence."""
+    """All pairs that any of the signals finds, with their features."""
     found = [signal.find(queries, candidates) for signal in signals]
     pairs = _joined(found, queries, candidates, recent)
     features = [one.features(pairs) for one in found]

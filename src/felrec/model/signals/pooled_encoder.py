@@ -1,4 +1,4 @@
-"""The encoder of FELRec-S: before training the mean of a history, which already says much."""
+"""The encoder of FELRec-S: before training it is the mean of a history, which already works well."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from felrec.model.paper.attention import SelfAttention
 
 
 class PooledEncoder(nn.Module):
-    """A mean of the cached vectors whose weights a Transformer chooses, by all of them and where they stand.
+    """A weighted mean of the cached vectors; a Transformer computes the weights from vectors and positions.
 
-    What is averaged are the vectors themselves. Were it the Transformer's output, one direction that all share would
-    soon drown the differences between them.
+    The vectors themselves are averaged. If the Transformer's outputs were averaged, a common direction would soon
+    dominate the differences between them.
     """
 
     def __init__(self, width: int, layers: int, heads: int, feed_forward: int, history_length: int) -> None:
@@ -30,7 +30,7 @@ class PooledEncoder(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, vectors: Tensor, mask: Tensor, kind: int, dropout: Masks | None = None) -> Tensor:
-        """Vectors (B, N, D) and mask (B, N), true where a position counts, become (B, D)."""
+        """Encode vectors (B, N, D) with mask (B, N), true for valid positions, as (B, D)."""
         newest = slice(len(self.positions) - vectors.shape[1], None)
         x = vectors + self.types[kind] + self.positions[newest]
         attention_mask = None if bool(mask.all()) else mask
@@ -44,7 +44,7 @@ class PooledEncoder(nn.Module):
 
 
 class PreNormBlock(nn.Module):
-    """LayerNorm before attention and before the feed-forward layer; both begin by adding nothing."""
+    """LayerNorm before attention and before the feed-forward layer; both output zero before training."""
 
     def __init__(self, width: int, heads: int, feed_forward: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The newest items of each user and the newest users of each item: what most signals look at."""
+"""The newest items of each user and the newest users of each item, which most signals use."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from felrec.recommender import ErasureContext, Queries
 
 @dataclass(frozen=True)
 class Block:
-    """A block of events and what signals want to know about it, worked out once."""
+    """A block of events with values that several signals need, computed once."""
 
     events: Events
     users: Rows  # distinct, ascending
-    items_taken: Pending  # of each of these users, in the block
+    items_taken: Pending  # items of each of these users in the block
     items: Rows  # distinct, ascending
-    users_there: Pending  # of each of these items, in the block
+    users_there: Pending  # users of each of these items in the block
     history: Rows  # (B, N) the newest items of each event's user just before the event, oldest first
-    mask: NDArray[np.bool_]  # (B, N) where `history` holds an item
-    taken: NDArray[np.int64]  # (B,) how many events that user had before
+    mask: NDArray[np.bool_]  # (B, N) true where `history` has an item
+    taken: NDArray[np.int64]  # (B,) number of earlier events of the event's user
 
     def __len__(self) -> int:
         return len(self.events)
 
 
 class RecentEvents:
-    """Histories of both sides. They are part of every FELRec-S, whichever signals it has."""
+    """Histories of both sides. Every FELRec-S has them, regardless of its signals."""
 
     def __init__(self, length: int) -> None:
         self.length = length
         self.users, self.items = Histories(length), Histories(length)
 
     def block(self, events: Events) -> Block:
-        """Look at a block of events."""
+        """Prepare a block of events."""
         before = Pending.within_block(events.users, events.items)
         taken = self.users.counts(events.users) + before.stops - before.starts
         return Block(
@@ -51,7 +51,7 @@ class RecentEvents:
         )
 
     def taken(self, queries: Queries) -> NDArray[np.int64]:
-        """How many events each user (B,) of a query had, pending ones included."""
+        """Number of events of each query's user (B,), including pending ones."""
         return self.users.counts(queries.users) + queries.pending.stops - queries.pending.starts
 
     def change(self, block: Block) -> RowChange:
@@ -72,7 +72,7 @@ class RecentEvents:
         return prefixed("user_", nothing) | prefixed("item_", left)
 
     def clear(self) -> None:
-        """Forget all events."""
+        """Remove all histories."""
         self.users.clear()
         self.items.clear()
 

@@ -1,7 +1,7 @@
-"""A cache in which nobody is a blank: what was never written reads as a fixed random vector of its row.
+"""A cache whose unwritten rows read as deterministic random vectors, the seeds.
 
-So identity travels along the interactions with no weights and nothing to store: two items with the same users become
-alike, two users with nothing in common stay apart.
+Identity thus propagates along interactions without weights or storage: two items with the same users become similar,
+two users without common items stay dissimilar.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from felrec.model.paper.cache import Cache
 
 
 def seeds(rows: NDArray[np.integer], width: int, side: int) -> Tensor:
-    """Unit vectors (…, width) of random signs that depend on the row, the side and nothing else.
+    """Unit vectors (…, width) of random signs that depend only on the row and the side.
 
     >>> bool(torch.equal(seeds(np.array([5]), 64, 0), seeds(np.array([5]), 64, 0)))
     True
@@ -34,7 +34,7 @@ def seeds(rows: NDArray[np.integer], width: int, side: int) -> Tensor:
 
 
 class SeededCache(Cache):
-    """A cache whose absent entries are seeds instead of zeros; nobody, row -1, is still zero."""
+    """A cache whose missing entries are seeds instead of zeros; row -1 (padding) is still zero."""
 
     def __init__(self, width: int, side: int, device: torch.device | str = "cpu") -> None:
         self.side = side
@@ -50,18 +50,18 @@ class SeededCache(Cache):
         return vectors
 
     def unwritten(self, rows: NDArray[np.integer]) -> Tensor:
-        """What rows (B,) read as before they are written."""
+        """The vectors that rows (B,) have before they are written."""
         return seeds(rows, self.width, self.side).to(self.device)
 
     def grow(self, rows: int) -> None:
-        """Make room for rows below `rows`; those between are seeds."""
+        """Extend to at least this many rows; new rows are seeds."""
         before = len(self)
         super().grow(rows)
         if len(self) > before:
             self._seed(before, len(self))
 
     def restore(self, snapshot: Tensor) -> None:
-        """Put back what `snapshot` returned; a row of zeros was never written."""
+        """Restore what `snapshot` returned; a row of zeros counts as unwritten."""
         super().restore(snapshot)
         self._seed(0, len(self))
 

@@ -1,8 +1,8 @@
-"""What a signal is: one thing that events tell, which costs no weights per user or item.
+"""The protocol of a signal: features computed from events, without weights per user or item.
 
-A signal keeps a table of rows. It works out how a block of events changes these rows (`change`, reads only), copies
-the changed rows (`apply_change`), and offers named features of items or of pairs of a query and an item. The entries
-of its state have names of their own, which runs and stores keep: a signal finds its entries in the whole state.
+A signal keeps a table of rows. It computes how a block of events changes these rows (`change`, read-only), copies the
+changed rows (`apply_change`), and provides named features of items or of pairs of a query and an item. The names of
+its state entries are unique and stored in runs and stores: a signal finds its entries in the state of the model.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Signal(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its features, in their order; none if it is read in another way."""
+        """The names of its features, in order; empty if it has none."""
         ...
 
     def change(self, block: Block) -> RowChange:
-        """The rows that a block of events changes, as they will be. Reads only."""
+        """The new values of the rows that a block of events changes. Does not apply them."""
         ...
 
     def apply_change(self, change: RowChange) -> None:
-        """Copy the rows of a change that are this signal's."""
+        """Copy this signal's rows of a change."""
         ...
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
-        """The rows of a user and of their items without that user. Reads only."""
+        """The rows of a user and of their items without that user. Does not apply them."""
         ...
 
     def clear(self) -> None:
@@ -79,7 +79,7 @@ class OneTable:
 
 
 class FoundPairs(Protocol):
-    """The pairs of queries and candidates that one signal speaks for."""
+    """The pairs of queries and candidates for which one signal has features."""
 
     @property
     def keys(self) -> Ints:
@@ -88,7 +88,7 @@ class FoundPairs(Protocol):
 
     @property
     def own_items(self) -> bool:
-        """Whether these are items that the user had."""
+        """Whether these are the users' own items."""
         ...
 
     def features(self, pairs: Pairs) -> Floats:
@@ -96,20 +96,20 @@ class FoundPairs(Protocol):
         ...
 
     def buckets(self, pairs: Pairs, features: Floats) -> Ints:
-        """Which of the signal's buckets of similar pairs each pair (M,) falls in; -1 where it says nothing."""
+        """The signal's bucket of similar pairs for each pair (M,); -1 where it has no features."""
         ...
 
 
 class PairSignal(Signal, Protocol):
-    """A signal that speaks for a few hundred items of each user."""
+    """A signal with features for a few hundred items of each user."""
 
     @property
     def bucket_count(self) -> int:
-        """How many buckets `FoundPairs.buckets` tells apart."""
+        """The number of buckets of `FoundPairs.buckets`."""
         ...
 
     def find(self, queries: Queries, candidates: Candidates) -> FoundPairs:
-        """The pairs it speaks for."""
+        """The pairs for which it has features."""
         ...
 
 

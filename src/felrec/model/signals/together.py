@@ -1,4 +1,4 @@
-"""Together: items that the same users took within a window of events, both ways."""
+"""Together: items that the same users take within a window of events, in both directions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from felrec.model.signals.item_links import MEASURES, WINDOW, ItemLinks, Links
 
 
 class Together(ItemLinks):
-    """Co-occurrence, read from the last ten items of a user."""
+    """Co-occurrence with the last ten items of a user."""
 
     names = tuple(f"together.{measure}" for measure in MEASURES)
     table, reach, strength = "near_", WINDOW, "log_cosine"
 
     @staticmethod
     def links(history: Rows, mask: NDArray[np.bool_], items: Rows) -> Links:
-        """An event links its item with each of the user's last ten, in both directions."""
+        """An event links its item with each of the user's last ten items, in both directions."""
         event, place = np.nonzero(mask[:, -WINDOW:])
         earlier, later = history[:, -WINDOW:][event, place], items[event]
         other = earlier != later  # a pair of an item with itself has one direction

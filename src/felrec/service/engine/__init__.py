@@ -1,1 +1,1 @@
-"""The engine: ingests events, makes them durable, answers from memory."""
+"""The engine: ingests events, makes them durable and answers requests from memory."""

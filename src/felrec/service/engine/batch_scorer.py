@@ -1,4 +1,4 @@
-"""Answers concurrent questions together: one encoding, one product with all items."""
+"""Answers concurrent questions in batches: one encoding, one product with all items."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from felrec.service.engine.ranking import recommend
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Question
 
-_TOGETHER = 16  # questions; more would make the first wait longer and gain little
-_LEAST = 1, 2  # queued questions that wake each thread: the second one helps under load and else leaves the interpreter
-# to the writer
+_TOGETHER = 16  # questions per batch; more would delay the first and gain little
+_LEAST = (
+    1,
+    2,
+)  # queue lengths that wake each thread: the second helps under load and otherwise leaves the GIL to the writer
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,17 @@ class BatchScorer:
             thread.start()
 
     def ask(self, question: Question) -> Future[BestItems]:
-        """Queue a question. Cancelling the future in time saves the work."""
+        """Queue a question. It is skipped if its future is cancelled in time."""
         asked = Asked(question)
         with self._changed:
             if self._closing:
-                raise Stopped("the engine is closing; ask again later")
+                raise Stopped("the engine is shutting down; retry later")
             self._queue.append(asked)
             self._changed.notify_all()
         return asked.future
 
     def close(self) -> None:
-        """Stop after the queue is done."""
+        """Answer the queued questions, then stop."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -63,7 +65,7 @@ class BatchScorer:
             self._answer([asked for asked in taken if asked.future.set_running_or_notify_cancel()])
 
     def _take(self, least: int) -> list[Asked]:
-        """The queued questions; none when it is time to stop."""
+        """Wait for questions and take them from the queue; an empty list means stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or len(self._queue) >= least)
             return [self._queue.popleft() for _ in range(min(len(self._queue), _TOGETHER))]

@@ -1,4 +1,4 @@
-"""Writes events to the store, then to memory. Only the ingest thread calls it."""
+"""Writes events to the store, then applies them in memory. Only the ingest thread calls it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.store.protocol import Answer, Batch, Contents, Store
 
 _log = logging.getLogger(__name__)
-_CATCH_UP = 64  # blocks that are applied before their state is saved
-Progress = Callable[[int], None]  # is told how many events were applied
+_CATCH_UP = 64  # blocks applied between two saves of the state
+Progress = Callable[[int], None]  # receives the number of events applied
 
 
 @dataclass(frozen=True)
 class Submission:
-    """Events in time order that belong together: all of them become durable, or none."""
+    """Events in time order that become durable together or not at all."""
 
     events: EventColumns
-    rejected: tuple[Rejected, ...] = ()  # rows that the caller refused: they only go into the receipt
+    rejected: tuple[Rejected, ...] = ()  # rows that the caller rejected: only listed in the receipt
     key: IdempotencyKey | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     future: Future[Receipt] = field(default_factory=Future)
@@ -41,41 +41,41 @@ class Submission:
 
 @dataclass
 class Commits:
-    """What became of the writes so far."""
+    """Statistics of the writes so far."""
 
     count: int = 0
-    seconds: float = 0.0  # of the last one
-    applied_seconds: float = 0.0  # of the last batch, from its beginning until it was visible
-    problem: str | None = None  # of the last one, if it failed
+    seconds: float = 0.0  # duration of the last write
+    applied_seconds: float = 0.0  # duration of the last batch until it was visible
+    problem: str | None = None  # why the last write failed, if it did
 
 
 class Committer:
-    """Journal first, state with it or right after, memory last.
+    """Writes the journal first, the state with it or right after it, and memory last.
 
-    The journal is the truth; rows of the state follow from it. So a large submission is journalled whole in one
-    transaction and then applied block by block: after a crash in between, the next start applies the rest.
+    The journal is authoritative; the state is derived from it. A large submission is journalled in one
+    transaction and then applied block by block. After a crash in between, the next start applies the rest.
     """
 
     def __init__(self, store: Store, state: ServingState, answers: IdempotencyStore, block: int, applied: int) -> None:
         self._store, self._state, self._answers, self._block = store, state, answers, block
-        self._applied = applied  # blocks whose state is on disk; always 0 for a model that is replayed
-        self._unsaved: RowChange = {}  # rows of the state that are only in memory
+        self._applied = applied  # blocks included in the state on disk; always 0 for a model that is replayed
+        self._unsaved: RowChange = {}  # rows of the state that are not on disk yet
         self._broken: str | None = None
         self.commits = Commits()
 
     def catch_up(self, contents: Contents, progress: Progress | None = None) -> None:
-        """At the start: apply the blocks of the journal that the state does not include."""
+        """Called at the start: apply the blocks of the journal that the state does not include."""
         blocks = contents.event_blocks
         for first in range(contents.applied, len(blocks), _CATCH_UP):
-            some = blocks[first : first + _CATCH_UP]
-            change = self._state.catch_up(some, first)
+            behind = blocks[first : first + _CATCH_UP]
+            change = self._state.catch_up(behind, first)
             if self._state.servable:
-                self._commit(state=change, applied=first + len(some))
+                self._commit(state=change, applied=first + len(behind))
             if progress:
-                progress(sum(map(len, some)))
+                progress(sum(map(len, behind)))
 
     def commit(self, submissions: Sequence[Submission]) -> list[Receipt]:
-        """Make submissions durable and visible. Several only if together they are one block."""
+        """Make submissions durable and visible. Several submissions must fit into one block."""
         begun = time.perf_counter()
         receipts, answers = self._receipts(submissions)
         notes = {name: value for submission in submissions for name, value in submission.notes.items()}
@@ -88,9 +88,9 @@ class Committer:
     def commit_blocks(
         self, blocks: Sequence[Block], answers: Sequence[Answer] = (), notes: Mapping[str, str] | None = None
     ) -> None:
-        """One block: one transaction. Several: one for the journal, and one for the state when all are applied.
+        """Commit one block in one transaction; several blocks in one for the journal and one for the state.
 
-        Several are a large submission, or part of a replay.
+        Several blocks are a large submission, or part of a replay.
         """
         self._check()
         if len(blocks) > 1:
@@ -117,7 +117,7 @@ class Committer:
     def finish(
         self, attributes: Mapping[str, Mapping[str, Any]], answers: Sequence[Answer], notes: Mapping[str, str]
     ) -> None:
-        """At the end of a replay: what another store holds beside its journal."""
+        """Called at the end of a replay: copy what the other store has besides its journal."""
         self._commit(applied=self._applied, answers=answers, notes=notes, attributes=attributes)
 
     def erase(self, user: int) -> Erasure:
@@ -145,7 +145,7 @@ class Committer:
         return receipts, answers
 
     def _show(self, blocks: Sequence[Block]) -> None:
-        """Apply blocks that are in the journal."""
+        """Apply blocks that are already in the journal."""
         changes = [self._unsaved]
         for block in blocks:
             with self._breaking():
@@ -156,12 +156,12 @@ class Committer:
         self._unsaved = merged(changes)
 
     def _try_to_save(self) -> None:
-        """Write the rows that are only in memory. If it fails they go with the next block: the journal has them."""
+        """Write the unsaved rows. If that fails, the next block saves them; the journal already has their events."""
         if self._unsaved:
             try:
                 self._commit(state=self._unsaved, applied=self._state.index.blocks)
             except StoreError as error:
-                _log.warning("the state was not saved, the next write tries again: %s", error)
+                _log.warning("the state was not saved; the next write retries: %s", error)
 
     def _commit(
         self,
@@ -191,7 +191,7 @@ class Committer:
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Note how long a write took, and why it failed."""
+        """Record the duration of a write, or why it failed."""
         begun = time.perf_counter()
         try:
             yield
@@ -204,7 +204,7 @@ class Committer:
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
-        """Refuse further writes if memory cannot follow the disk."""
+        """Refuse further writes after a failure to apply in memory what is on disk."""
         try:
             yield
         except BaseException as error:
@@ -213,9 +213,9 @@ class Committer:
 
     @property
     def broken(self) -> bool:
-        """Whether memory is behind the disk: only a restart fixes that."""
+        """Whether memory is behind the disk, which only a restart fixes."""
         return self._broken is not None
 
     def _check(self) -> None:
         if self._broken is not None:
-            raise Stopped(f"the engine must be restarted, it could not take in what is on disk ({self._broken})")
+            raise Stopped(f"restart the engine: it could not apply events that are on disk ({self._broken})")

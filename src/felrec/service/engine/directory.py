@@ -1,4 +1,4 @@
-"""External ids and their rows, while ids come and go."""
+"""External ids and their rows; ids are added and erased."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from felrec.data.events import Rows
 
-_TAIL = 1_000  # ids that are searched one by one before they are sorted in
+_TAIL = 1_000  # most ids that are searched linearly before they are merged into the sorted list
 
 
 class Directory:
-    """Distinct ids by row. A row is never used again: that of an erased id stays empty.
+    """Distinct ids by row. Rows are never reused: the row of an erased id stays empty.
 
     >>> users = Directory(["b", None, "a"])
     >>> users.extend(["c"])
@@ -30,7 +30,7 @@ class Directory:
         self._ids = list(ids)
         self._rows = {name: row for row, name in enumerate(self._ids) if name is not None}
         self._sorted: list[str] = []
-        self._tail = list(self._rows)  # not sorted in yet
+        self._tail = list(self._rows)  # not in `_sorted` yet
         self._sorting = threading.Lock()
 
     def __len__(self) -> int:
@@ -57,20 +57,20 @@ class Directory:
         return name
 
     def extend(self, names: Sequence[str]) -> None:
-        """Add ids that are not there yet, in the next rows."""
+        """Add new ids in the next rows."""
         self._rows.update(zip(names, range(len(self._ids), len(self._ids) + len(names)), strict=True))
         self._ids.extend(names)
         self._tail.extend(names)
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Empty some rows."""
+        """Erase the ids of these rows."""
         for row in rows:
             del self._rows[self.name(row)]
             self._ids[row] = None
         self._sorted, self._tail = [], list(self._rows)
 
     def starting(self, prefix: str, k: int, leave_out: Callable[[str], bool] = lambda _: False) -> list[str]:
-        """The first k ids that begin so, in alphabetical order, without some."""
+        """The first k ids with this prefix, in alphabetical order, except those that `leave_out` accepts."""
         with self._sorting:  # readers share this
             if len(self._tail) > _TAIL:
                 self._sorted, self._tail = sorted([*self._sorted, *self._tail]), []

@@ -38,8 +38,8 @@ class Engine(ReadOnlyEngine):
         super().__init__(state, limits)
         self._ingest = IngestThread(self._committer, answers, limits)
         self._store = store
-        self.notes = dict(contents.notes)  # at the start: what imports wrote about themselves
-        self.base = contents.identity.base  # the log and split whose state the store began with
+        self.notes = dict(contents.notes)  # as of the start: records of imports
+        self.base = contents.identity.base  # the log and split whose state the store started with
         self._started = time.time()
 
     @classmethod
@@ -52,11 +52,11 @@ class Engine(ReadOnlyEngine):
         empty: bool = False,
         progress: Progress | None = None,
     ) -> Engine:
-        """An engine over a store: `Engine.open(SqliteStore(path), runs.load(run))`.
+        """Open an engine on a store: `Engine.open(SqliteStore(path), runs.load(run))`.
 
-        A new store begins with the model's state after validation, or with nothing if `empty`. One that has begun gives
-        its own state back if it was made with the same model and weights, else StoreMismatch. The engine owns the model
-        and the store from then on, and closes the store when it is closed. `progress` is told of events that had to be
+        A new store starts with the model's state after validation, or empty if `empty`. An existing store restores its
+        own state; StoreMismatch if it was made with another model or other weights. The engine then owns the model and
+        the store, and closes the store when it is closed. `progress` receives the number of events that had to be
         applied again.
         """
         try:
@@ -82,8 +82,8 @@ class Engine(ReadOnlyEngine):
         """Ingest events; the future resolves once all are on disk and visible, or fails with StoreFull or KeyConflict.
 
         Raises InvalidRequest (too many events), Overloaded (`retry_after`), KeyConflict, Stopped. `rejected` are rows
-        that the caller refused: they only go into the receipt. The same key and body again give the first receipt.
-        `notes` become durable together with the events.
+        that the caller rejected; they are only listed in the receipt. The same key and body again
+        return the first receipt. `notes` become durable together with the events.
         """
         submission = Submission(events.in_time_order(time.time()), tuple(rejected), key, notes or {})
         if not len(submission):
@@ -92,7 +92,7 @@ class Engine(ReadOnlyEngine):
         return self._ingest.submit(submission)
 
     def put_item(self, item: str, attributes: Attributes) -> Item:
-        """Set all attributes of an item, known or not. Returns when it is on disk."""
+        """Set all attributes of a known or new item. Returns when they are on disk."""
         if len(attributes.title or "") > self.limits.title_characters or len(attributes.tags) > self.limits.tags:
             most = f"{self.limits.title_characters:,} characters and {self.limits.tags} tags"
             raise InvalidRequest(f"the title or the list of tags is too long; at most {most}")
@@ -100,20 +100,20 @@ class Engine(ReadOnlyEngine):
         return self.item(item)
 
     def delete_item(self, item: str) -> None:
-        """Delete an item: its attributes go, and it is not recommended until it is put again. NotFound if unknown.
+        """Delete an item's attributes and do not recommend it until it is put again. NotFound if unknown.
 
-        Its events stay: they belong to the users who took it.
+        Its events are kept: they belong to the histories of users.
         """
         self.item(item)
         self._ingest.run(lambda: self._committer.put_attributes(item, None))
 
     def erase_user(self, user: str) -> Erasure:
-        """Remove a user: id, events, history, vector, also from the free pages of the file. NotFound if unknown."""
+        """Remove a user's id, events, history and vector, also from free pages of the file. NotFound if unknown."""
         erasure: Erasure = self._ingest.run(lambda: self._committer.erase(self._state.known_row("user", user)))
         return erasure
 
     def health(self) -> Health:
-        """The numbers of the engine; never waits for the writer."""
+        """Status and statistics of the engine; never waits for the writer."""
         state, commits = self._state, self._committer.commits
         events = state.index.item_events
         return Health(
@@ -137,7 +137,7 @@ class Engine(ReadOnlyEngine):
         )
 
     def close(self, drain: bool = True) -> None:
-        """Stop: accept no more events, finish those in the queue (or fail them with Stopped), close the store."""
+        """Accept no more events, process those in the queue (or fail them with Stopped), and close the store."""
         self._ingest.close(drain)
         self._scorer.close()
         self._store.close()

@@ -1,4 +1,4 @@
-"""Erasing a user: what has to change on disk and in memory."""
+"""Erase a user: the changes on disk and in memory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from felrec.store.protocol import Removal
 
 @dataclass(frozen=True)
 class Plan:
-    """An erasure that is worked out and not begun."""
+    """The planned changes of an erasure."""
 
     removal: Removal
     erasure: Erasure
-    apply: Callable[[], None]  # changes memory, once the removal is on disk
+    apply: Callable[[], None]  # changes memory; call it after the removal is on disk
 
 
 def plan_erasure(state: ServingState, user: int) -> Plan:
-    """Work out everything; reads only."""
+    """Compute all changes without applying them."""
     places = state.index.of_user(user)
     items, which = np.unique(state.index.items[places], return_inverse=True)
     taken = np.zeros(len(items), dtype=np.int64)
@@ -49,7 +49,7 @@ def plan_erasure(state: ServingState, user: int) -> Plan:
 
 
 def _without(state: ServingState, user: int, remains: ErasureContext) -> tuple[RowChange, Callable[[], None]]:
-    """The rows of the state that change, and what changes the model."""
+    """The rows of the state that change, and a function that changes the model."""
     model = state.recommender
     if isinstance(model, Forgetting):
         change = model.forget(user, remains)

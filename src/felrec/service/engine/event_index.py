@@ -1,6 +1,6 @@
-"""All events in memory: the base of the store and its journal, found by user and by item.
+"""All events in memory, of the store's base and its journal, indexed by user and by item.
 
-It takes 24 bytes an event. Everything that is asked about single users and items is answered from it.
+It takes 24 bytes per event. All questions about single users and items are answered from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Places = NDArray[np.int64]
 
 
 class Postings:
-    """The places of each owner's events: one sorted list for all that was there at the start, short ones since."""
+    """The places of each owner's events: one sorted array for events at the start, a short list per owner since."""
 
     def __init__(self, owners: Rows) -> None:
         self._order = np.argsort(owners, kind="stable")
@@ -30,7 +30,7 @@ class Postings:
         self._later: dict[int, array[int]] = {}
 
     def of(self, owner: int) -> Places:
-        """In order of arrival."""
+        """The places of an owner's events, in order of arrival."""
         early = self._order[:0]
         if 0 <= owner < len(self._starts) - 1:
             early = self._order[self._starts[owner] : self._starts[owner + 1]]
@@ -38,13 +38,13 @@ class Postings:
         return early if later is None else np.concatenate([early, np.array(later, dtype=np.int64)])
 
     def append(self, owners: Rows, first: int) -> None:
-        """Events of these owners at the places from `first` on."""
+        """Add events of these owners at the places from `first` on."""
         for place, owner in enumerate(owners.tolist(), first):
             self._later.setdefault(owner, array("q")).append(place)
 
 
 class EventIndex:
-    """All events. Those of an erased user stay as empty places until the next start."""
+    """All events by place. The places of an erased user stay empty until the next start."""
 
     def __init__(self, contents: Contents) -> None:
         pairs, events = contents.pairs, contents.events
@@ -54,25 +54,25 @@ class EventIndex:
         self._times = _column(np.concatenate([pairs["time"], events.times]))
         self._pair_events = pairs["events"].astype(np.int64)
         self._parts = contents.parts
-        self._blocks = _column(contents.blocks + self.base)  # where each begins, and where the last one ends
+        self._blocks = _column(contents.blocks + self.base)  # boundaries of the blocks
         self._of_users, self._of_items = Postings(self.users), Postings(self.items)
-        # The last rows may be of erased users and items, which have no events.
+        # The last rows may belong to erased users and items, which have no events.
         self._user_events = _column(self._counted(self.users, len(contents.users)))
         self._item_events = _column(self._counted(self.items, len(contents.items)))
 
     @property
     def users(self) -> Rows:
-        """Of every place; -1 is empty."""
+        """The user of every place; -1: empty."""
         return self._users.values
 
     @property
     def items(self) -> Rows:
-        """Of every place."""
+        """The item of every place."""
         return self._items.values
 
     @property
     def times(self) -> NDArray[np.float64]:
-        """Of every place, as given; NaN where it is not known."""
+        """The time of every place, as given by the client; NaN: unknown."""
         return self._times.values
 
     @property
@@ -91,7 +91,7 @@ class EventIndex:
         return len(self._blocks) - 1
 
     def append(self, block: Events) -> None:
-        """One more block of the journal."""
+        """Add a block of the journal."""
         first = len(self._users)
         self._users.append(block.users)
         self._items.append(block.items)
@@ -116,11 +116,11 @@ class EventIndex:
         return places[self.users[places] >= 0]
 
     def seen(self, user: int) -> Rows:
-        """The items that a user had, with repetitions."""
+        """The items of a user's events, with repetitions."""
         return self.items[self.of_user(user)]
 
     def events_at(self, places: Places) -> NDArray[np.int64]:
-        """How many events each place stands for: one, but for pairs of the base."""
+        """The number of events at each place: one, except for pairs of the base."""
         counts = np.ones(len(places), dtype=np.int64)
         counts[places < self.base] = self._pair_events[places[places < self.base]]
         return counts
@@ -134,7 +134,7 @@ class EventIndex:
         return Pending.of(lists)
 
     def without(self, user: int) -> tuple[dict[int, Events], dict[int, PairRecords]]:
-        """The blocks and the parts of the base that a user is in, as they are without them."""
+        """The blocks and base parts with events of a user, by number, without these events."""
         places = self.of_user(user)
         bounds = self._blocks.values
         numbers = np.unique(np.searchsorted(bounds, places[places >= self.base], side="right") - 1)
@@ -143,7 +143,7 @@ class EventIndex:
         return blocks, {int(p): self._pairs(range(self._parts[p], self._parts[p + 1]), user) for p in parts}
 
     def block(self, number: int, without: int = -1) -> Events:
-        """A block of the journal, without empty places and without one user."""
+        """A block of the journal, without empty places and without the user `without`."""
         bounds = self._blocks.values
         return self._events(range(int(bounds[number]), int(bounds[number + 1])), without)
 
@@ -152,7 +152,7 @@ class EventIndex:
         return float(self.times[self.base : int(self._blocks.values[block])].max(initial=0.0))
 
     def forget(self, user: int) -> None:
-        """Empty the places of a user."""
+        """Erase the events of a user."""
         places = self.of_user(user)
         items = self.items[places]
         np.subtract.at(self.item_events, items, self.events_at(places))

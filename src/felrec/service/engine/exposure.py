@@ -1,4 +1,4 @@
-"""How unevenly recommendations fall on the catalogue."""
+"""How evenly recommendations are spread over the catalogue."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _REMEMBERED = 1_000  # answers
 
 
 class Exposure:
-    """The last answers. Appending to it and copying it are safe from any thread."""
+    """The items of the last answers. All methods may be called from any thread."""
 
     def __init__(self) -> None:
         self._answers: deque[Rows] = deque(maxlen=_REMEMBERED)
 
     def add(self, rows: Rows) -> None:
-        """Items that were recommended together."""
+        """Record the items of one answer."""
         self._answers.append(rows)
 
     def bias(self, item_events: NDArray[np.int64]) -> Evenness:
-        """Numbers about them, in a catalogue whose items had so many events."""
+        """Statistics of the recorded answers, given the number of events of each item."""
         answers = list(self._answers)
         shown = np.concatenate([*answers, np.zeros(0, dtype=np.int32)])
         popular = np.argsort(-item_events, kind="stable")
@@ -38,7 +38,7 @@ class Exposure:
 
 
 def gini(counts: NDArray[np.integer]) -> float:
-    """0 if all are equal, towards 1 if one has everything.
+    """The Gini coefficient: 0 if all counts are equal, near 1 if one item has everything.
 
     >>> gini(np.array([1, 1, 1, 1])), gini(np.array([0, 0, 0, 4]))
     (0.0, 0.75)

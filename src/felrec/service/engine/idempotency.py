@@ -1,4 +1,4 @@
-"""Submissions that came before: the same key and body get the same receipt, also after a restart."""
+"""Repeated submissions: the same key and body get the same receipt, also after a restart."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from felrec.store.protocol import Answer, Store
 
 @dataclass(frozen=True)
 class OnItsWay:
-    """A submission with a key that is not answered yet."""
+    """A submission with a key that is still being processed."""
 
     body: bytes
     future: Future[Receipt]
 
 
 class IdempotencyStore:
-    """Receipts of finished submissions are in the store; memory holds only the ones on their way.
+    """Receipts of finished submissions are in the store; memory has only the unfinished submissions.
 
-    The caller holds a lock for `waiting_for`, `begin` and `end`; the others are for the ingest thread.
+    The caller holds a lock for `waiting_for`, `begin` and `end`; only the ingest thread calls the other methods.
     """
 
     def __init__(self, seconds: float, store: Store) -> None:
@@ -34,7 +34,7 @@ class IdempotencyStore:
         self._waiting: dict[bytes, OnItsWay] = {}
 
     def waiting_for(self, key: IdempotencyKey) -> Future[Receipt] | None:
-        """The submission with this key, if it is on its way; KeyConflict if it is another."""
+        """The unfinished submission with this key, if any; KeyConflict if its body differs."""
         one = self._waiting.get(_digest(key.name.encode()))
         if one is None:
             return None
@@ -42,15 +42,15 @@ class IdempotencyStore:
         return one.future
 
     def begin(self, key: IdempotencyKey, future: Future[Receipt]) -> None:
-        """A submission is on its way."""
+        """Register a submission as being processed."""
         self._waiting[_digest(key.name.encode())] = OnItsWay(_digest(key.body), future)
 
     def end(self, key: IdempotencyKey) -> None:
-        """It is in the store, or it failed and may come again."""
+        """Remove a submission that is in the store, or that failed and may be sent again."""
         self._waiting.pop(_digest(key.name.encode()), None)
 
     def before(self, key: IdempotencyKey) -> Receipt | None:
-        """The receipt of the submission that came with this key; KeyConflict if it was another."""
+        """The receipt of an earlier submission with this key, if any; KeyConflict if its body differs."""
         kept = self._store.answer(_digest(key.name.encode()))
         if kept is None:
             return None
@@ -58,14 +58,14 @@ class IdempotencyStore:
         return read(Receipt, json.loads(kept.text))
 
     def answer(self, key: IdempotencyKey, receipt: Receipt) -> Answer:
-        """What the store keeps of a submission."""
+        """The entry that the store keeps for a submission."""
         text = json.dumps(asdict(receipt))
         return Answer(_digest(key.name.encode()), _digest(key.body), text, time.time() + self._seconds)
 
 
 def _check(key: IdempotencyKey, body: bytes) -> None:
     if body != _digest(key.body):
-        raise KeyConflict("this idempotency key came before with another body; use a new key for new events")
+        raise KeyConflict("this idempotency key was already used with another body; use a new key for new events")
 
 
 def _digest(content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Whether a store belongs to a model, and what a store begins with."""
+"""Check that a store belongs to a model, and fill a new store."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def weights_digest(weights: Tensors) -> str:
 
 
 def identity_of(model: FittedModel, *, empty: bool) -> Identity:
-    """What a store says of the model it belongs to."""
-    base = EMPTY_BASE if empty else model.fingerprint or EMPTY_BASE  # weights of no log have seen nothing either
+    """The identity that a store of this model has."""
+    base = EMPTY_BASE if empty else model.fingerprint or EMPTY_BASE  # weights without a log have no state either
     return Identity(model.name, dict(model.settings), weights_digest(model.recommender.weights()), base)
 
 
 def check_identity(store: Store, kept: Identity, model: FittedModel) -> None:
-    """Refuse a store of another model, other settings, other weights or another beginning."""
+    """Raise StoreMismatch for a store of another model, settings, weights or initial state."""
     asked = identity_of(model, empty=kept.base == EMPTY_BASE)
     if kept.model != asked.model:
         raise StoreMismatch(f"{store.name} belongs to {kept.model}, not to {asked.model}; {_FIX}")
@@ -51,22 +51,22 @@ def check_identity(store: Store, kept: Identity, model: FittedModel) -> None:
             f"{store.name} was made with other weights ({kept.weights[:8]}…, the run has {asked.weights[:8]}…); {_FIX}"
         )
     if kept.base != asked.base:
-        raise StoreMismatch(f"{store.name} began with the state of another log or split than the run; {_FIX}")
+        raise StoreMismatch(f"{store.name} started with the state of another log or split than the run; {_FIX}")
 
 
 def _spelled(identity: Identity) -> dict[str, Any]:
-    """Settings as this version spells them, whichever version wrote them."""
+    """Settings in the form of this version, also if another version wrote them."""
     try:
         return check(model_kind(identity.model).settings, dict(identity.settings)).model_dump()
     except ConfigError:
-        return dict(identity.settings)  # of a version that is too old or too new: compared as they are
+        return dict(identity.settings)  # written by an incompatible version: compared as they are
 
 
 def begin(store: Store, model: FittedModel, *, empty: bool) -> None:
-    """Fill an empty store with what the model knows after validation, or with nothing at all."""
+    """Fill an empty store with the model's state after validation, or with the empty state."""
     recommender = model.recommender
     if empty and model_kind(model.name).one_log:
-        raise ConfigError(f"{model.name} knows only the items of its own log, so its store cannot begin empty")
+        raise ConfigError(f"{model.name} knows only the items of its own log, so its store cannot start empty")
     if empty:
         recommender.reset()
     else:

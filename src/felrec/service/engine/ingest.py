@@ -1,4 +1,4 @@
-"""The one writer: a thread that makes queued events durable, then visible, and only then answers."""
+"""The single writer: a thread that makes queued events durable, then visible, and then resolves their futures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Task:
-    """Something else that changes the store."""
+    """Other work that changes the store."""
 
     work: Callable[[], Any]
     future: Future[Any] = field(default_factory=Future)
@@ -37,15 +37,17 @@ class IngestThread:
         self._changed = threading.Condition()
         self._closing = False
         self.waiting = 0  # events in the queue
-        self._pace = 0.1  # seconds that a block of events takes, lately
+        self._pace = 0.1  # moving average of seconds per block of events
         self._thread = threading.Thread(target=self._run, name="felrec-writer", daemon=True)
         self._thread.start()
 
     def submit(self, submission: Submission) -> Future[Receipt]:
-        """Queue events, or say that they came before."""
-        submission.future.set_running_or_notify_cancel()  # a client that hangs up does not undo its post
+        """Queue events, or return the future of the same submission if it is already queued."""
+        submission.future.set_running_or_notify_cancel()  # a client that disconnects must not cancel its post
         if len(submission) > self._limits.submission:
-            raise InvalidRequest(f"{len(submission)} events; send at most {self._limits.submission:,} at a time")
+            raise InvalidRequest(
+                f"{len(submission)} events are too many; send at most {self._limits.submission:,} at a time"
+            )
         with self._changed:
             if submission.key and (before := self._answers.waiting_for(submission.key)):
                 return before
@@ -53,7 +55,7 @@ class IngestThread:
             seconds = self._blocks(self.waiting) * self._pace
             if self.waiting + len(submission) > self._limits.queue or seconds > self._limits.queue_seconds:
                 wait = min(30.0, max(1.0, seconds))
-                raise Overloaded(f"{self.waiting:,} events wait; try again in {wait:.0f} s", wait)
+                raise Overloaded(f"{self.waiting:,} events are queued; retry in {wait:.0f} s", wait)
             if submission.key:
                 self._answers.begin(submission.key, submission.future)
             self.waiting += len(submission)
@@ -62,7 +64,7 @@ class IngestThread:
         return submission.future
 
     def run(self, work: Callable[[], Any]) -> Any:
-        """Do something between two batches, and wait for it."""
+        """Do work in the ingest thread, between two batches, and wait for its result."""
         task = Task(work)
         with self._changed:
             self._check_open()
@@ -71,7 +73,7 @@ class IngestThread:
         return task.future.result()
 
     def close(self, drain: bool) -> None:
-        """Stop after the queue is done, or at once."""
+        """Stop after processing the queue, or immediately."""
         with self._changed:
             self._closing = True
             dropped = [] if drain else list(self._queue)
@@ -79,12 +81,12 @@ class IngestThread:
                 self._queue.clear()
             self._changed.notify()
         for one in dropped:
-            one.future.set_exception(Stopped("the engine is closing; send it again later"))
+            one.future.set_exception(Stopped("the engine is shutting down; send this again later"))
         self._thread.join()
 
     def _check_open(self) -> None:
         if self._closing:
-            raise Stopped("the engine is closing; send it again later")
+            raise Stopped("the engine is shutting down; send this again later")
 
     def _run(self) -> None:
         while taken := self._take():
@@ -94,7 +96,7 @@ class IngestThread:
                 self._write([one for one in taken if isinstance(one, Submission)])
 
     def _take(self) -> list[Submission | Task]:
-        """The front of the queue, up to a block of events, never waiting for more; empty when it is time to stop."""
+        """Take up to a block of events from the queue, without waiting for more; an empty list means stop."""
         with self._changed:
             while not self._queue and not self._closing:
                 self._changed.wait()
@@ -128,7 +130,7 @@ class IngestThread:
             submission.future.set_result(receipt)
 
     def _came_before(self, submission: Submission) -> bool:
-        """Give a submission that is in the store already its receipt again."""
+        """Resolve a submission that is already in the store with its first receipt."""
         if submission.key is None:
             return False
         try:
@@ -149,7 +151,7 @@ class IngestThread:
             submission.future.set_exception(error)
 
     def _end(self, submissions: list[Submission]) -> None:
-        """They wait no longer."""
+        """Remove finished submissions from the bookkeeping."""
         with self._changed:
             for submission in submissions:
                 self.waiting -= len(submission)
@@ -157,7 +159,7 @@ class IngestThread:
                     self._answers.end(submission.key)
 
     def _blocks(self, events: int) -> int:
-        """How many blocks events make. Their number says more of the time than that of events: most of it is fixed."""
+        """Number of blocks of these events, which predicts the time: most of the cost of a block is fixed."""
         return -(-events // self._limits.block)
 
 

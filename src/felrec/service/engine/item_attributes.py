@@ -1,4 +1,4 @@
-"""What the platform says of items: titles, tags, and what may be recommended. The model never sees it."""
+"""Attributes of items given by the platform: title, tags, availability. The model never uses them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS = re.compile(r"\w+")
 
 
 class ItemAttributes:
-    """Attributes by id, and by row what filters need: the rows of each tag, and the hidden ones.
+    """Attributes by id, and for filters the rows of each tag and the hidden rows.
 
     >>> attributes = ItemAttributes({"a": Attributes("The Ants", ("nature",))}, ["a", "b"])
     >>> attributes.put("b", 1, Attributes(available=False))
@@ -39,11 +39,11 @@ class ItemAttributes:
         return self._attributes.get(item) is not None
 
     def of(self, item: str) -> Attributes:
-        """The attributes of an item, or those of an item without any."""
+        """The attributes of an item, or the defaults if it has none."""
         return self._attributes.get(item) or _NONE
 
     def is_deleted(self, item: str) -> bool:
-        """Whether the item was deleted and not put since."""
+        """Whether the item was deleted and not put again since."""
         return item in self._attributes and self._attributes[item] is None
 
     @property
@@ -54,7 +54,7 @@ class ItemAttributes:
         return self._hidden_rows
 
     def put(self, item: str, row: int, attributes: Attributes | None) -> None:
-        """Set the attributes of an item, whose row is -1 if it has none; None deletes it."""
+        """Set the attributes of an item (row -1: without events); None deletes it."""
         if row >= 0:
             self.remove_row(item, row)
         for entry in self._entries(item):
@@ -66,13 +66,13 @@ class ItemAttributes:
             self.add_rows([item], row)
 
     def add_rows(self, items: Sequence[str | None], first: int) -> None:
-        """Items got their first event, and with it the rows from `first` on."""
+        """Index items that got the rows from `first` on with their first events."""
         for row, item in enumerate(items, first):
             if item is not None and item in self._attributes:
                 self._index(row, self._attributes[item])
 
     def remove_row(self, item: str, row: int) -> None:
-        """An item lost its row: its last event was erased."""
+        """Remove the row of an item whose last event was erased."""
         for tag in self.of(item).tags:
             self._tags[tag].discard(row)
         if row in self._hidden:
@@ -85,7 +85,7 @@ class ItemAttributes:
         return np.array(sorted(rows), dtype=np.int32)
 
     def search_titles(self, prefix: str, k: int) -> list[str]:
-        """The first k items with a title of which a word begins so, whatever the case and the accents."""
+        """The first k items with a word of the title that starts with `prefix`, ignoring case and accents."""
         wanted = _folded(prefix)
         found: dict[str, None] = {}
         at = bisect_left(self._titles, (wanted,))
@@ -95,7 +95,7 @@ class ItemAttributes:
         return list(found)
 
     def _entries(self, item: str) -> list[tuple[str, str]]:
-        """The title of an item from each of its words on, and whose it is."""
+        """Search entries of an item: the rest of its title from each word on, and its id."""
         title = _folded(self.of(item).title or "")
         return [(title[word.start() :], item) for word in _WORDS.finditer(title)]
 
@@ -108,7 +108,7 @@ class ItemAttributes:
 
 
 def _folded(text: str) -> str:
-    """Text as people type it in a search.
+    """Text without case and accents, for searching.
 
     >>> _folded("Amélie"), _folded("Straße")
     ('amelie', 'strasse')
@@ -117,12 +117,12 @@ def _folded(text: str) -> str:
 
 
 def to_store(attributes: Attributes | None) -> dict[str, Any]:
-    """As the store keeps them."""
+    """Convert to the form in the store."""
     return {"removed": True} if attributes is None else attributes._asdict()
 
 
 def from_store(kept: Mapping[str, Any]) -> Attributes | None:
-    """What `to_store` was given."""
+    """The inverse of `to_store`."""
     if kept.get("removed"):
         return None
     return Attributes(kept["title"], tuple(kept["tags"]), kept["available"])

@@ -1,4 +1,4 @@
-"""A lock for many readers and one writer, who goes first."""
+"""A lock for many readers and one writer; the writer has priority."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReadWriteLock:
 
     @contextmanager
     def read(self) -> Iterator[None]:
-        """Hold it together with other readers."""
+        """Hold the lock together with other readers."""
         with self._changed:
             while self._writing or self._waiting:
                 self._changed.wait()
@@ -36,7 +36,7 @@ class ReadWriteLock:
 
     @contextmanager
     def write(self) -> Iterator[None]:
-        """Hold it alone."""
+        """Hold the lock exclusively."""
         with self._changed:
             self._waiting += 1
             while self._writing or self._readers:

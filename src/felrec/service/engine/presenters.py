@@ -1,4 +1,4 @@
-"""Rows as answers with ids and titles. The caller holds the read lock."""
+"""Convert rows to answers with ids and titles. The caller holds the read lock."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ItemType = TypeVar("ItemType", bound=NearItem)
 def scored_items(state: ServingState, best: Sequence[tuple[int, float]], kind: type[ItemType]) -> tuple[ItemType, ...]:
     """Items with their scores, titles and tags."""
     named = [(state.items.name(row), score) for row, score in best]
-    said = [state.attributes.of(name) for name, _ in named]
-    return tuple(kind(*one, of.title, of.tags) for one, of in zip(named, said, strict=True))
+    attributes = [state.attributes.of(name) for name, _ in named]
+    return tuple(kind(*one, of.title, of.tags) for one, of in zip(named, attributes, strict=True))
 
 
 def scored_users(state: ServingState, best: Sequence[tuple[int, float]]) -> list[NearUser]:
@@ -25,7 +25,7 @@ def scored_users(state: ServingState, best: Sequence[tuple[int, float]]) -> list
 
 
 def history_entries(state: ServingState, items: Sequence[int], times: Sequence[float]) -> tuple[HistoryEntry, ...]:
-    """A history; a time of NaN is not known."""
+    """Entries of a history; a time of NaN is unknown."""
     names = [state.items.name(item) for item in items]
     return tuple(
         HistoryEntry(name, state.attributes.of(name).title, None if math.isnan(moment) else moment)
@@ -34,12 +34,12 @@ def history_entries(state: ServingState, items: Sequence[int], times: Sequence[f
 
 
 def found_users(state: ServingState, rows: Sequence[int]) -> list[FoundUser]:
-    """Users to choose from."""
+    """Search results for users."""
     return [FoundUser(state.users.name(row), int(state.index.user_events[row])) for row in rows]
 
 
 def found_item(state: ServingState, name: str) -> FoundItem:
-    """An item to choose, with or without events."""
+    """The search result for an item, with or without events."""
     row = state.items.row(name)
     events = int(state.index.item_events[row]) if row >= 0 else 0
     return FoundItem(name, state.attributes.of(name).title, events)

@@ -1,6 +1,6 @@
-"""Scores of items: the best for several questions at once, and the place of one.
+"""The best items for a batch of questions, and the rank of one item.
 
-The caller holds the read lock, but for `item_ranks`.
+The caller holds the read lock, except for `item_ranks`.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from felrec.service.engine.types import Question
 
 Scores = NDArray[np.floating]
 Best = list[tuple[int, float]]  # rows and scores, best first
-_RANKED = 8  # users that an item is ranked for while the lock is held
+_RANKED = 8  # users for whom an item is ranked while the lock is held
 _NOTHING = np.zeros(0, dtype=np.int32)
 
 
 class Wanted(NamedTuple):
-    """A question in rows."""
+    """A question with rows instead of ids."""
 
     user: int  # -1: unknown
     session: Rows
-    leave_out: Rows  # items they had
+    leave_out: Rows  # items to exclude
     candidates: Rows | None  # ascending; None: the whole catalogue
     k: int
     ignored: tuple[str, ...]
 
 
 def recommend(state: ServingState, questions: Sequence[Question], exposure: Exposure) -> list[BestItems]:
-    """The best available items for each. All questions about the whole catalogue are scored together."""
+    """The best available items for each question. All questions about the whole catalogue are scored together."""
     wanted = [_wanted(state, question) for question in questions]
     rows = np.arange(len(state.items), dtype=np.int32)
     scores = iter(_scores(state, [one for one in wanted if one.candidates is None], rows))
@@ -58,7 +58,7 @@ def recommend(state: ServingState, questions: Sequence[Question], exposure: Expo
 
 
 def scores_of(state: ServingState, users: Sequence[int], rows: Rows, sessions: Sequence[Rows] | None = None) -> Scores:
-    """Scores (B, C) of items for users, or for those without a row (-1) who had sessions; a copy."""
+    """Scores (B, C) of items for users; a user without a row (-1) is represented by a session. Returns a copy."""
     stranger = len(state.users)  # the next free row: a user without a history
     who = np.array([user if user >= 0 else stranger for user in users], dtype=np.int32)
     pending = Pending.of([session.tolist() for session in sessions]) if sessions else Pending.none(len(who))
@@ -67,21 +67,21 @@ def scores_of(state: ServingState, users: Sequence[int], rows: Rows, sessions: S
 
 
 def best(scores: Scores, rows: Rows, k: int) -> Best:
-    """The k highest scores, without what cannot be scored."""
+    """The k highest scores, without items that cannot be scored."""
     top = torch.topk(torch.from_numpy(scores), min(k, len(scores)))
     found = zip(rows[top.indices.numpy()].tolist(), top.values.tolist(), strict=True)
     return [(row, score) for row, score in found if score > -np.inf]
 
 
 def item_ranks(state: ServingState, item: str, users: Sequence[str]) -> Ranks:
-    """The place of an item for each user and by decayed popularity. Takes the read lock, for a few users at a time."""
+    """The rank of an item for each user and by decayed popularity. Takes the read lock for a few users at a time."""
     ranks = list[Rank]()
     for first in range(0, len(users), _RANKED):
-        some = users[first : first + _RANKED]
+        part = users[first : first + _RANKED]
         with state.lock.read():
             row, rows = state.known_row("item", item), np.arange(len(state.items), dtype=np.int32)
-            scores = scores_of(state, state.users.rows(some).tolist(), rows)
-            ranks += [Rank(user, _rank_among(of, row)) for user, of in zip(some, scores, strict=True)]
+            scores = scores_of(state, state.users.rows(part).tolist(), rows)
+            ranks += [Rank(user, _rank_among(of, row)) for user, of in zip(part, scores, strict=True)]
     with state.lock.read():
         row, rows = state.known_row("item", item), np.arange(len(state.items), dtype=np.int32)
         events, popularity = state.index.item_events, _rank_among(state.popularity.of(rows), row)
@@ -89,12 +89,12 @@ def item_ranks(state: ServingState, item: str, users: Sequence[str]) -> Ranks:
 
 
 def _rank_among(scores: Scores, at: int) -> int | None:
-    """How many are better than the one at this place; None if it cannot be scored."""
+    """The number of scores above the one at index `at`; None if that item cannot be scored."""
     return int((scores > scores[at]).sum()) if scores[at] > -np.inf else None
 
 
 def known_items(state: ServingState, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
-    """The rows of items, in order, and the names without one."""
+    """The rows of items, in order, and the names of unknown items."""
     rows = state.items.rows(names)
     return rows[rows >= 0], tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row < 0)
 
@@ -112,7 +112,7 @@ def _wanted(state: ServingState, question: Question) -> Wanted:
 def _candidates(
     state: ServingState, names: Sequence[str] | None, tags: Sequence[str]
 ) -> tuple[Rows | None, tuple[str, ...]]:
-    """The rows to choose from, ascending, None for all; and the names that have none."""
+    """The candidate rows, ascending, or None for all; and the names of unknown items."""
     if names is None:
         return (state.attributes.tagged(tags) if tags else None), ()
     rows, ignored = known_items(state, names)
@@ -127,7 +127,7 @@ def _scores(state: ServingState, wanted: Sequence[Wanted], rows: Rows) -> Scores
 
 
 def _best(state: ServingState, wanted: Wanted, scores: Scores, rows: Rows) -> Best:
-    """The best of rows (C,) by their scores (C,), without what is left out; overwrites the scores."""
+    """The best of rows (C,) by their scores (C,), without excluded and hidden items; overwrites the scores."""
     for out in (wanted.leave_out, state.attributes.hidden):
         if len(out):
             scores[out if wanted.candidates is None else np.isin(rows, out)] = -np.inf

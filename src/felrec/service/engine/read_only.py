@@ -1,4 +1,4 @@
-"""Answers from what is in memory: recommendations, neighbours, users, items. Nothing here writes."""
+"""Answers from memory: recommendations, neighbours, users, items. Nothing here writes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLD = 5  # an item with fewer events is cold
 
 
 class ReadOnlyEngine:
-    """Answers questions about a state, which another thread may change. All methods may be called from any thread."""
+    """Answers questions about a state that another thread may change. All methods may be called from any thread."""
 
     def __init__(self, state: ServingState, limits: Limits) -> None:
         self.limits = limits
@@ -43,7 +43,7 @@ class ReadOnlyEngine:
         self._scorer = BatchScorer(state, self._exposure)
 
     def ask(self, question: Question) -> Future[BestItems]:
-        """The best k available items. Questions that are queued at the same time are answered together."""
+        """The best k available items. Queued questions are answered together."""
         self._bounded(question.k)
         self._bounded_ids(question.session)
         self._bounded_ids(question.candidates or ())
@@ -58,7 +58,7 @@ class ReadOnlyEngine:
         candidates: Sequence[str] | None = None,
         tags: Sequence[str] = (),
     ) -> BestItems:
-        """Ask for a user, and wait."""
+        """Ask for a user and wait for the answer."""
         return self.ask(Question(user, (), k, exclude_seen, candidates, tags)).result()
 
     def recommend_session(
@@ -70,13 +70,13 @@ class ReadOnlyEngine:
         candidates: Sequence[str] | None = None,
         tags: Sequence[str] = (),
     ) -> BestItems:
-        """Ask for an anonymous user who had these items, oldest first, and wait. Records nothing."""
+        """Ask for an anonymous user with these items, oldest first, and wait for the answer. Stores nothing."""
         return self.ask(Question(None, items, k, exclude_seen, candidates, tags)).result()
 
     def why(self, user: str, items: Sequence[str], k: int = 3) -> list[tuple[Reason, ...]]:
-        """For each item the k items of the user's history that weigh most for it, by cosine of their vectors.
+        """For each item, the k items of the user's history with the highest cosine similarity to it.
 
-        Nothing where there is no history, or where the model has no vectors.
+        Empty for a user without a history and for a model without vectors.
         """
         with self._state.lock.read():
             return reasons_for(self._state, user, self._bounded_ids(items), k)
@@ -90,7 +90,7 @@ class ReadOnlyEngine:
             return list(scored_items(self._state, near, NearItem))
 
     def audience(self, item: str, k: int = 10) -> list[NearUser]:
-        """The users to show an item to: those who match it best and have not had it."""
+        """The users to show an item to: those who match it best and do not have it yet."""
         row, scores = self._matches("item", item, "user")
         with self._state.lock.read():
             had = self._state.index.users[self._state.index.of_item(row)]
@@ -123,17 +123,17 @@ class ReadOnlyEngine:
             if state.attributes.is_deleted(item):
                 raise NotFound("the item was deleted; put it to recommend it again")
             if row < 0 and item not in state.attributes:
-                raise NotFound("no such item; put it, or post an event of it")
+                raise NotFound("no such item; put it, or post an event with it")
             return Item(item, *state.attributes.of(item), int(state.index.item_events[row]) if row >= 0 else 0)
 
     def search_users(self, prefix: str, k: int = 10) -> list[FoundUser]:
-        """Users whose id begins so, in order of their ids."""
+        """Users whose id starts with `prefix`, sorted by id."""
         with self._state.lock.read():
             found = self._state.users.starting(prefix, self._bounded(k))
             return found_users(self._state, self._state.users.rows(found).tolist())
 
     def search_items(self, prefix: str, k: int = 10) -> list[FoundItem]:
-        """Items with a word of the title that begins so, ignoring case, then those whose id does."""
+        """Items with a word of the title that starts with `prefix`, ignoring case, then items whose id does."""
         with self._state.lock.read():
             attributes = self._state.attributes
             titled = attributes.search_titles(prefix, self._bounded(k)) if prefix else []
@@ -141,13 +141,13 @@ class ReadOnlyEngine:
             return [found_item(self._state, name) for name in islice(found, k)]
 
     def known(self, side: Side, ids: Sequence[str]) -> list[str]:
-        """The ids that are known, out of some users or items."""
+        """Those of `ids` that are known."""
         with self._state.lock.read():
             directory = self._state.directory(side)
             return [name for name, row in zip(ids, directory.rows(ids).tolist(), strict=True) if row >= 0]
 
     def sample_users(self, k: int = 10) -> list[FoundUser]:
-        """Some users with a history, spread evenly; the same ones until the store changes."""
+        """A sample of users with a history, evenly spread; it is the same until the store changes."""
         with self._state.lock.read():
             events = self._state.index.user_events
             least = min(COLD, int(events.max(initial=0)))
@@ -156,7 +156,7 @@ class ReadOnlyEngine:
             return found_users(self._state, chosen.tolist())
 
     def vectors(self, side: Side, limit: int = 1_000, ids: Sequence[str] | None = None) -> Vectors:
-        """Vectors of the users or items with most events, or of those named. InvalidRequest without vectors."""
+        """Vectors of the users or items with most events, or of `ids`. InvalidRequest if the model has no vectors."""
         with self._state.lock.read():
             directory = self._state.directory(side)
             events = self._state.event_counts(side)
@@ -172,7 +172,7 @@ class ReadOnlyEngine:
     def match(self, side: Side, ids: Sequence[str], *, user: str | None = None, item: str | None = None) -> list[float]:
         """Cosine of each of the users or items `ids` with one user or one item; 0 for unknown ones."""
         if (user is None) == (item is None):
-            raise InvalidRequest("name either a user or an item to match with")
+            raise InvalidRequest("give either a user or an item to match with")
         with self._state.lock.read():
             of: Side = "user" if item is None else "item"
             row = np.array([self._state.known_row(of, str(user if item is None else item))], dtype=np.int32)
@@ -182,23 +182,23 @@ class ReadOnlyEngine:
             return scores
 
     def bias(self) -> Evenness:
-        """How the last recommendations fell on the catalogue."""
+        """How evenly the last recommendations were spread over the catalogue."""
         with self._state.lock.read():
             events = self._state.index.item_events.copy()
         return self._exposure.bias(events)
 
     def _bounded(self, k: int) -> int:
         if not 1 <= k <= self.limits.k:
-            raise InvalidRequest(f"{k} entries were asked for; ask for 1 to {self.limits.k:,}")
+            raise InvalidRequest(f"{k} entries are out of range; ask for 1 to {self.limits.k:,}")
         return k
 
     def _bounded_ids(self, names: Sequence[str]) -> Sequence[str]:
         if len(names) > self.limits.ids:
-            raise InvalidRequest(f"{len(names):,} ids; name at most {self.limits.ids:,}")
+            raise InvalidRequest(f"{len(names):,} ids are too many; give at most {self.limits.ids:,}")
         return names
 
     def _matches(self, of: Side, name: str, side: Side) -> tuple[int, Scores]:
-        """The row of a user or an item, and how well all users or items match it. NotFound if unknown."""
+        """The row of a user or an item, and its cosine with all users or items. NotFound if unknown."""
         with self._state.lock.read():
             row = self._state.known_row(of, name)
             vector = vectors_of(self._state, of, np.array([row], dtype=np.int32))[0]

@@ -1,4 +1,4 @@
-"""Everything an engine knows, in memory: the model's state, ids, events and attributes, changed block by block."""
+"""The engine's state in memory: the model's state, ids, events and attributes, changed block by block."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from felrec.store.protocol import EMPTY_BASE, Contents
 
 @dataclass(frozen=True)
 class Block:
-    """Events as rows, with times as they were given, and the ids that are new with them."""
+    """Events as rows, with times as given by the client, and the new ids among them."""
 
     events: Events
     users: Sequence[str] = ()
@@ -37,7 +37,7 @@ class Block:
 
 @dataclass
 class Numbering:
-    """Assigns rows to new ids ahead of time: readers learn of them once they are on disk."""
+    """Assigns rows to new ids before they are on disk and visible to readers."""
 
     users: Directory
     items: Directory
@@ -45,7 +45,7 @@ class Numbering:
     new_items: dict[str, int] = field(default_factory=dict)
 
     def block(self, columns: EventColumns) -> Block:
-        """The next block."""
+        """Number the next block."""
         before = len(self.new_users), len(self.new_items)
         users = _numbered(columns.users, self.users, self.new_users)
         items = _numbered(columns.items, self.items, self.new_items)
@@ -61,16 +61,16 @@ def _numbered(names: Sequence[str], known: Directory, new: dict[str, int]) -> Ro
 
 
 class ServingState:
-    """The state of one store. Readers hold `lock.read()`; one writer at a time calls the methods that change."""
+    """The state of one store. Readers hold `lock.read()`; only one thread calls methods that change it."""
 
     def __init__(self, model: FittedModel, contents: Contents) -> None:
         self.model = model
         self.recommender: Recommender = model.recommender
         self.scorer = ItemScoreCache(self.recommender)
-        self._servable = isinstance(self.recommender, Servable)  # once: checking a protocol is slow
+        self._servable = isinstance(self.recommender, Servable)  # stored, because checking a protocol is slow
         if isinstance(self.recommender, Trainable):
             self.recommender.train(False)
-        # A model that is not servable may learn while it observes: to start over it needs its first weights.
+        # A model that is not servable may train while it observes: a rebuild needs its initial weights.
         self._weights = None if self.servable else self.recommender.weights()
         self.lock = ReadWriteLock()
         self.users, self.items = Directory(contents.users), Directory(contents.items)
@@ -79,7 +79,7 @@ class ServingState:
         self.attributes = ItemAttributes(attributes, contents.items)
         self.base, self.base_clock = contents.identity.base, contents.clock
         self.clock = max(self.base_clock, float(contents.events.times.max(initial=0.0)))
-        self.journal = len(contents.events)  # events since the store began
+        self.journal = len(contents.events)  # events since the store was created
         self.events = int(contents.pairs["events"].sum()) + len(contents.events)
         self.popularity = self._popularity()
         if contents.state:
@@ -89,7 +89,7 @@ class ServingState:
 
     @property
     def servable(self) -> Servable | None:
-        """The model, if its changes are known before they happen."""
+        """The model, if it can compute changes before applying them."""
         return cast(Servable, self.recommender) if self._servable else None
 
     def directory(self, side: Side) -> Directory:
@@ -104,19 +104,19 @@ class ServingState:
         """The row of a user or an item with events; NotFound if there is none."""
         row = self.directory(side).row(name)
         if row < 0:
-            raise NotFound(f"the {side} is not known: it has no event, or was erased")
+            raise NotFound(f"unknown {side}: it has no events, or was erased")
         return row
 
     def numbering(self) -> Numbering:
-        """Begin to number new events."""
+        """Start numbering new events."""
         return Numbering(self.users, self.items)
 
     def change(self, block: Block) -> RowChange | None:
-        """The rows that a block will change; None if the model cannot say."""
+        """The rows that a block will change; None if the model is not servable."""
         return self.servable.change(block.events.not_before(self.clock)) if self.servable else None
 
     def apply_change(self, block: Block, change: RowChange | None) -> None:
-        """Make a block visible that is on disk."""
+        """Make a block that is on disk visible."""
         with self.lock.write():
             if change is not None and self.servable:
                 self.scorer.apply_change(change)
@@ -132,11 +132,11 @@ class ServingState:
             self.journal += len(block.events)
 
     def catch_up(self, blocks: Sequence[Events], first: int) -> RowChange:
-        """Apply blocks that are in the index to the model's state; returns the rows that have changed."""
+        """Apply blocks that are in the index to the model's state; return the rows that changed."""
         changes = []
         clock = max(self.base_clock, self.index.newest_before(first))
         for events in blocks:
-            if len(events):  # all of it may have been erased
+            if len(events):  # all events of a block may have been erased
                 if self.servable:
                     change = self.servable.change(events.not_before(clock))
                     self.servable.apply_change(change)
@@ -147,7 +147,7 @@ class ServingState:
         return merged(changes)
 
     def rebuilt(self, without: int) -> Recommender:
-        """The model without a user: a copy that observes the rest of the journal from its beginning."""
+        """The model without a user: a copy that observes the rest of the journal from the start."""
         model = copy.deepcopy(self.recommender)
         self._load_base(model)
         clock = self.base_clock
@@ -159,7 +159,7 @@ class ServingState:
         return model
 
     def forget(self, user: int, items: Sequence[int]) -> None:
-        """Drop a user, and items that no other user had, from everything but the model."""
+        """Remove a user, and items that no other user has, from everything except the model."""
         self.events -= int(self.index.user_events[user])
         self.journal -= int((self.index.of_user(user) >= self.index.base).sum())
         self.index.forget(user)
@@ -185,9 +185,9 @@ class ServingState:
 
 
 def _observe(recommender: Recommender, block: Events) -> None:
-    """Observe a block of a journal that is replayed at every start, with the same result each time.
+    """Observe a block in one thread, so that replaying the journal gives the same result at every start.
 
-    A model that learns from it adds up gradients, and how many threads share a sum decides its last bits.
+    For a model that trains while observing, the number of threads would change the rounding of gradient sums.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -198,7 +198,7 @@ def _observe(recommender: Recommender, block: Events) -> None:
 
 
 def merged(changes: Sequence[RowChange]) -> RowChange:
-    """Changes one after the other as one: of each row the last value."""
+    """Merge successive changes into one: the last value of each row wins."""
     changes = [change for change in changes if change]
     if len(changes) == 1:
         return changes[0]

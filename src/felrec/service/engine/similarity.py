@@ -1,4 +1,4 @@
-"""What lies near: users and items compared by their vectors. The caller holds the read lock, but for `match_all`."""
+"""Compare users and items by their vectors. The caller holds the read lock, except for `match_all`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from felrec.service.engine.ranking import Best, Scores, best, known_items
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Side
 
-_PIECE = 8_192  # vectors that are compared while the lock is held: about a millisecond
-_HISTORY = 64  # newest items of a user that a recommendation is explained by
+_PIECE = 8_192  # vectors compared while the lock is held: about a millisecond
+_HISTORY = 64  # newest items of a user that can explain a recommendation
 
 
 def vectors_of(state: ServingState, side: Side, rows: Rows) -> Tensor:
@@ -30,7 +30,7 @@ def vectors_of(state: ServingState, side: Side, rows: Rows) -> Tensor:
 def match_all(state: ServingState, side: Side, vector: Tensor) -> Scores:
     """Cosine of every user or item with a vector (D,).
 
-    The read lock is taken for some rows at a time, so that the writer never waits for the whole.
+    The read lock is taken for some rows at a time, so that the writer never waits for all of them.
     """
     count = len(state.directory(side))
     parts = [np.zeros(0, dtype=np.float32)]
@@ -42,7 +42,7 @@ def match_all(state: ServingState, side: Side, vector: Tensor) -> Scores:
 
 
 def nearest(state: ServingState, side: Side, scores: Scores, k: int, leave_out: Rows) -> Best:
-    """The users or items that match best by the scores (N,) of all that were there a moment ago; overwrites them."""
+    """The best users or items by scores (N,) from `match_all`, except `leave_out`; overwrites the scores."""
     events = state.event_counts(side)
     scores[leave_out[leave_out < len(scores)]] = -np.inf
     scores[: len(events)][events[: len(scores)] == 0] = -np.inf  # erased
@@ -50,7 +50,7 @@ def nearest(state: ServingState, side: Side, scores: Scores, k: int, leave_out: 
 
 
 def reasons_for(state: ServingState, user: str, items: Sequence[str], k: int) -> list[tuple[Reason, ...]]:
-    """For each item the k items of the user's history that weigh most; none without a history or without vectors."""
+    """For each item, the k most similar items of the user's history; empty without a history or vectors."""
     row, (known, _) = state.users.row(user), known_items(state, items)
     if row < 0 or not len(known) or not isinstance(state.recommender, Representing):
         return [() for _ in items]
@@ -61,7 +61,7 @@ def reasons_for(state: ServingState, user: str, items: Sequence[str], k: int) ->
 
 
 def _heaviest(state: ServingState, item: int, weights: Scores, history: Rows, k: int) -> tuple[Reason, ...]:
-    """The k items of a history that weigh most, without the item itself."""
+    """The k items of a history with the highest weights, without the item itself."""
     order = [at for at in np.argsort(-weights).tolist() if history[at] != item][:k]
     names = [state.items.name(int(history[at])) for at in order]
     return tuple(

@@ -1,4 +1,4 @@
-"""What goes into the engine, and the few results that only programs see. What it answers is in `felrec.answers`."""
+"""Inputs of the engine, and results that are only used internally. Its public answers are in `felrec.answers`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Side = Literal["user", "item"]
 
 
 class IdempotencyKey(NamedTuple):
-    """The name a client gave a submission, and what it sent: the same name with another body is a conflict."""
+    """A client's name for a submission, and its body: the same name with another body is a conflict."""
 
     name: str
     body: bytes
 
 
 class Attributes(NamedTuple):
-    """What the platform says of an item: for filters and display, never for the model."""
+    """Attributes of an item given by the platform, for filters and display; the model never uses them."""
 
     title: str | None = None
     tags: tuple[str, ...] = ()
@@ -31,14 +31,14 @@ class Attributes(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """A request for recommendations: for which user, how many items, out of which."""
+    """A request for recommendations: the user, the number of items, and the candidates."""
 
-    user: str | None = None  # None: an anonymous user, who had the items of a session
+    user: str | None = None  # None: an anonymous user with the items of a session
     session: Sequence[str] = ()  # oldest first
     k: int = 10
-    exclude_seen: bool | None = None  # None: as the run has it
+    exclude_seen: bool | None = None  # None: the run's setting
     candidates: Sequence[str] | None = None  # None: the whole catalogue
-    tags: Sequence[str] = ()  # keeps items that have at least one of them
+    tags: Sequence[str] = ()  # only items with at least one of these tags
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Health(EngineStats):
-    """The numbers of the engine, and those that only metrics and tests look at."""
+    """Statistics of the engine, including those used only by metrics and tests."""
 
-    journal: int  # of the events, those that came since the store began
+    journal: int  # events since the store was created
     commits: int
-    started: float  # time of the start
+    started: float  # start time

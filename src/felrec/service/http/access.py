@@ -1,4 +1,4 @@
-"""Who may do what, and how a route gets at the service."""
+"""Access control, and access of routes to the service."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from felrec.service.http.keys import KeyFile
 from felrec.service.http.metrics import Metrics
 from felrec.service.http.problems import Problem
 
-PUBLIC = ("/", "/healthz", "/readyz", "/openapi.json")  # no data of anybody; nor is there any under /static/
+PUBLIC = ("/", "/healthz", "/readyz", "/openapi.json")  # without personal data, like everything under /static/
 READING = ("GET", "HEAD", "OPTIONS")
 QUESTION = "/v1/recommendations"  # a POST that changes nothing
 
 
 @dataclass
 class Service:
-    """What one running service consists of."""
+    """The parts of a running service."""
 
     engine: Engine
     metrics: Metrics
-    keys: KeyFile | None = None  # None: all who can reach it may do everything
+    keys: KeyFile | None = None  # None: every client may do everything
     stopping: bool = False
 
     def health(self) -> Health:
-        """That of the engine; a service that stops is not ready."""
+        """The engine's health; a stopping service is not ready."""
         health = self.engine.health()
         return replace(health, ready=False) if self.stopping else health
 
 
 def service_of(request: Request) -> Service:
-    """The service that took a request. No dependency of FastAPI: those cost more than they give here."""
+    """The service that handles a request. Not a FastAPI dependency, because those are slow."""
     service: Service = request.app.state.service
     return service
 
 
 def engine_of(request: Request) -> Engine:
-    """The engine of the service that took a request."""
+    """The engine of the service that handles a request."""
     return service_of(request).engine
 
 
 class Guard:
-    """Requires a key with the right scope for every path that is not public, if there are keys."""
+    """Requires a key with the right scope for every path that is not public, if the service has keys."""
 
     def __init__(self, app: ASGIApp, keys: KeyFile | None) -> None:
         self.app, self.keys = app, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Check the key, then pass the request on."""
         if scope["type"] == "http" and self.keys is not None and not is_public(scope["path"]):
             self._check(self.keys, scope)
         await self.app(scope, receive, send)
@@ -61,12 +61,14 @@ class Guard:
         kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
         allowed = keys.scopes_of(secret.strip()) if kind.lower() == "bearer" else None
         if allowed is None:
-            missing = "this key is not known" if secret else "a key is needed"
-            advice = "give a valid one as Authorization: Bearer KEY; felrec keys add makes one"
+            missing = "unknown API key" if secret else "an API key is required"
+            advice = "send a valid key as Authorization: Bearer KEY; create one with felrec keys add"
             raise Problem(401, f"{missing}; {advice}", {"www-authenticate": "Bearer"})
         needed = needed_scope(scope["method"], scope["path"])
         if needed not in allowed:
-            raise Problem(403, f"this key may not {needed}; make one with felrec keys add --scope {needed}")
+            raise Problem(
+                403, f"this API key lacks the scope {needed}; create one with felrec keys add --scope {needed}"
+            )
 
 
 def is_public(path: str) -> bool:
@@ -75,7 +77,7 @@ def is_public(path: str) -> bool:
 
 
 def needed_scope(method: str, path: str) -> str:
-    """What a key must allow: to read, for what changes nothing, else to write.
+    """The scope that a key needs: read for requests that change nothing, else write.
 
     >>> needed_scope("GET", "/v1/stats"), needed_scope("DELETE", "/v1/users/ada")
     ('read', 'write')
@@ -84,13 +86,13 @@ def needed_scope(method: str, path: str) -> str:
 
 
 async def json_only(request: Request) -> None:
-    """Refuse bodies that do not say they are JSON: such a request could come from a page of another site."""
+    """Refuse bodies with another content type than JSON: those could be sent by a page of another site."""
     if media_type(request) != "application/json":
         raise Problem(415, "send the body as Content-Type: application/json")
 
 
 def media_type(request: Request) -> str:
-    """The content type without its parameters. Bodies that are packed are refused: they would be read as they are."""
-    if (packed := request.headers.get("content-encoding", "identity")) != "identity":
-        raise Problem(415, f"send the body as it is, not as Content-Encoding: {packed[:40]}")
+    """The content type without its parameters. Refuses compressed bodies, which are not supported."""
+    if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
+        raise Problem(415, f"send the body uncompressed, without Content-Encoding: {encoding[:40]}")
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()

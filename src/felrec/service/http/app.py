@@ -1,4 +1,4 @@
-"""The application: routes, what stands before them, and how every refusal is told."""
+"""The application: routes, middleware and error responses."""
 
 from __future__ import annotations
 
@@ -49,31 +49,31 @@ from felrec.version import __version__
 
 PAGE = Path(__file__).parent / "page"
 MAX_BODY = 8 * 2**20
-MAX_BODIES = 64 * 2**20  # bytes of all bodies in flight
-MAX_REQUESTS = 256  # in flight
-READERS = max(4, 2 * (os.cpu_count() or 1))  # threads that answer: more would only wait for one another
-NEVER_OF_GET = ("400", "409", "413", "415", "507")  # refusals that only a body can get
+MAX_BODIES = 64 * 2**20  # total bytes of request bodies in flight
+MAX_REQUESTS = 256  # requests in flight
+READERS = max(4, 2 * (os.cpu_count() or 1))  # worker threads: more would only wait for each other
+NEVER_OF_GET = ("400", "409", "413", "415", "507")  # errors that only requests with a body can get
 DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, message, request_id}}`."
 
 
 def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[str] | None = Hosts.LOCAL) -> FastAPI:
-    """The service around an engine, which it closes when it stops.
+    """Create the service for an engine, which it closes when it stops.
 
-    `hosts` are the names it answers to, None for all of them. Without keys all who can reach it may do everything.
+    `hosts` are the host names it accepts, None for all. Without `keys` every client may do everything.
     """
     app = FastAPI(
         title="felrec",
         version=__version__,
         description=DESCRIPTION,
-        docs_url=None,  # both would load scripts from outside
+        docs_url=None,  # both load scripts from other sites
         redoc_url=None,
-        redirect_slashes=False,  # behind a proxy it would lead to another address
+        redirect_slashes=False,  # behind a proxy it would redirect to the wrong address
         lifespan=_lifespan,
         responses={status: {"model": Refusal} for status in sorted(CODES)},
     )
     service = Service(engine, Metrics(lambda: service.health()), keys)
     app.state.service = service
-    app.include_router(routes_recommend.often)  # the first ones are found fastest
+    app.include_router(routes_recommend.often)  # first, because routes are searched in order
     for routes in (routes_events, routes_recommend, routes_items_users, routes_page, routes_status):
         app.include_router(routes.router)
     app.add_api_route("/", _page, include_in_schema=False)
@@ -104,7 +104,7 @@ async def _page() -> Response:
 
 
 def _finished(service: Service, scope: Scope, status: int, seconds: float) -> None:
-    """Count and log a request by its route: ids of users stay out of both."""
+    """Count and log a request by its route, so that neither contains ids of users."""
     route = getattr(scope.get("route"), "path", "none")
     service.metrics.finished(scope["method"], route, status, seconds)
     if scope["path"] not in UNLIMITED:
@@ -117,8 +117,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, Problem):
         return error.response(request_id(request.scope))
     message = {
-        404: "there is nothing here; the paths are in /openapi.json",
-        405: f"{request.method} is not possible here",
+        404: "not found; see /openapi.json for the paths",
+        405: f"{request.method} is not allowed for this path",
     }.get(error.status_code, str(error.detail))
     return Problem(error.status_code, message, error.headers).response(request_id(request.scope))
 
@@ -137,7 +137,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def _problem(error: Exception, identifier: str) -> Problem:
-    """What an error of the engine means in HTTP."""
+    """Map an error of the engine to an HTTP response."""
     match error:
         case NotFound():
             return Problem(404, str(error))
@@ -151,16 +151,16 @@ def _problem(error: Exception, identifier: str) -> Problem:
             return Problem(503, str(error), retry_after(5))
         case StoreFull():
             note("store full", level=40, request_id=identifier, reason=str(error))
-            return Problem(507, "the store is full, nothing of this was kept; reading goes on", retry_after(30))
+            return Problem(507, "the store is full, so nothing was stored; recommendations still work", retry_after(30))
         case StoreError():
             note("store failed", level=40, exception=error, request_id=identifier)
-            return Problem(503, "the store cannot be written right now, nothing of this was kept", retry_after(30))
+            return Problem(503, "the store cannot be written right now, so nothing was stored", retry_after(30))
     note("unexpected error", level=40, exception=error, request_id=identifier)
-    return Problem(500, "something went wrong here; the log has more under this request id")
+    return Problem(500, "internal error; see the service log for this request id")
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with what no route says itself: the shape of an event, and who needs a key."""
+    """The OpenAPI document, with the schema of an event and the paths that need a key."""
     if app.openapi_schema is None:
         document = FastAPI.openapi(app)
         document["components"]["schemas"]["Event"] = Event.model_json_schema()

@@ -1,4 +1,4 @@
-"""Events as a client sends them: one object, a list, or lines of JSON. A bad row is refused alone, with its reason."""
+"""Parse events from clients: one object, a list, or lines of JSON. A bad row is rejected alone, with a reason."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LIMITS = Limits()
 
 
 def read_events(body: bytes, lines: bool) -> tuple[EventColumns, list[Rejected]]:
-    """The good rows of a body, and why the others were refused; `lines` says that it is one JSON value a line.
+    """The valid rows of a body, and the rejected ones with reasons; `lines`: the body has one JSON value per line.
 
     >>> read_events(b'[{"user": "ada", "item": 7, "timestamp": 5}, 8]', lines=False)
     (EventColumns(users=['ada'], items=['7'], times=array([5.])), \
-[Rejected(row=1, reason='give an object with user, item and, if it is not now, timestamp')])
+[Rejected(row=1, reason='give an object with user, item and, unless it is now, timestamp')])
     """
     now, rejected = time.time(), list[Rejected]()
     users, items, times = list[str](), list[str](), list[float | None]()
     for number, given in _lines(body) if lines else enumerate(_values(body)):
         if len(users) + len(rejected) >= LIMITS.submission:
-            raise Problem(413, f"more than {LIMITS.submission:,} rows; send them in several posts")
+            raise Problem(413, f"more than {LIMITS.submission:,} rows; send them in several requests")
         try:
             row = _checked(_parse(given) if lines else given)
             user, item = check_id(row.get("user"), "user"), check_id(row.get("item"), "item")
@@ -46,7 +46,7 @@ def read_events(body: bytes, lines: bool) -> tuple[EventColumns, list[Rejected]]
 
 
 def read_time(given: object, now: float) -> float | None:
-    """Seconds since 1970, from a number or from ISO 8601 (UTC if it names no zone); None stays None, for now.
+    """Seconds since 1970, from a number or ISO 8601 (UTC if it has no time zone); None means now and stays None.
 
     >>> read_time("2026-01-01T00:00:00Z", now=2e9)
     1767225600.0
@@ -62,9 +62,11 @@ def read_time(given: object, now: float) -> float | None:
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError("timestamp: give seconds since 1970 that are finite and not negative")
     if seconds >= MILLISECONDS_FROM:
-        raise ValueError("timestamp: lies after the year 5000; give seconds, not milliseconds")
+        raise ValueError("timestamp: after the year 5000; give seconds, not milliseconds")
     if seconds > now + LIMITS.future_seconds:
-        raise ValueError(f"timestamp: more than {LIMITS.future_seconds:.0f} s in the future; set the sender's clock")
+        raise ValueError(
+            f"timestamp: more than {LIMITS.future_seconds:.0f} s in the future; correct the sender's clock"
+        )
     return seconds
 
 
@@ -78,9 +80,9 @@ def _iso(given: str) -> float:
 
 def _checked(given: object) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise ValueError("give an object with user, item and, if it is not now, timestamp")
+        raise ValueError("give an object with user, item and, unless it is now, timestamp")
     if unknown := given.keys() - FIELDS:
-        raise ValueError(f"no field {min(unknown)[:40]!r} is known; give user, item and timestamp")
+        raise ValueError(f"unknown field {min(unknown)[:40]!r}; give user, item and timestamp")
     return given
 
 
@@ -93,14 +95,14 @@ def _values(body: bytes) -> list[Any]:
 
 
 def _lines(body: bytes) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not empty, numbered from 0 as they stand in the body."""
+    """Non-empty lines with their line numbers in the body, from 0."""
     return ((number, line) for number, line in enumerate(body.split(b"\n")) if line.strip())
 
 
 def _parse(text: bytes) -> Any:
     try:
         return json.loads(text.decode(), parse_constant=_refuse)
-    except (ValueError, RecursionError):  # also bytes that are not UTF-8, and numbers of thousands of digits
+    except (ValueError, RecursionError):  # also for bytes that are not UTF-8, and for numbers with thousands of digits
         raise ValueError("not valid JSON in UTF-8") from None
 
 

@@ -1,4 +1,4 @@
-"""Routes for what is asked hundreds of times a second."""
+"""Routes for frequent requests, hundreds per second."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from felrec.service.http.problems import Problem
 
 
 def check_names(given: Iterable[str], known: frozenset[str]) -> None:
-    """Refuse parameters that do not exist: a filter that is misspelt must not be passed over."""
+    """Refuse unknown parameters, so that a misspelt filter is not ignored silently."""
     for name in given:
         if name not in known:
-            there = f"this route takes {', '.join(sorted(known))}" if known else "this route takes none"
-            raise Problem(422, f"no parameter {name[:100]!r}; {there}")
+            advice = f"this path accepts {', '.join(sorted(known))}" if known else "this path accepts no parameters"
+            raise Problem(422, f"unknown parameter {name[:100]!r}; {advice}")
 
 
 class Checked(APIRoute):
-    """A route as ever, which refuses unknown parameters."""
+    """A normal route that refuses unknown parameters."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The usual one, behind that check."""
+        """The handler of FastAPI, after that check."""
         usual, known = super().get_route_handler(), frozenset(field.alias for field in self.dependant.query_params)
 
         async def handle(request: Request) -> Response:
@@ -37,14 +37,14 @@ class Checked(APIRoute):
 
 
 class FastRoute(APIRoute):
-    """Reads path, query and headers in one pass: FastAPI's own way takes longer than all the rest of a request.
+    """Validates path, query and headers in one pass: FastAPI's own parsing takes longer than the rest of a request.
 
-    Parameters are declared and described as ever. The endpoint is async, takes the request first, and answers with a
-    Response; it reads the body itself, and there are no dependencies.
+    Parameters are declared and described as usual. The endpoint is async, has the request as its first parameter and
+    returns a Response. It reads the body itself and may not use dependencies.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The endpoint, behind one check of its parameters."""
+        """The endpoint, after one validation of its parameters."""
         endpoint, declared = self.endpoint, self.dependant
         hints = get_type_hints(endpoint, include_extras=True)
         parameters = {

@@ -1,6 +1,6 @@
-"""API keys: who may read and who may write. A key is shown once and kept only as its SHA-256.
+"""API keys with read and write scopes. A key is shown once; only its SHA-256 is stored.
 
-A key holds 256 random bits, so a plain hash is enough: there is nothing to guess and no need for a slow hash.
+A key has 256 random bits, so it cannot be guessed, and a slow password hash is not needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Key:
-    """What the file keeps of a key."""
+    """The stored data of a key."""
 
     id: str
     name: str
@@ -36,7 +36,7 @@ class Key:
 
 
 class KeyFile:
-    """Keys in a JSON file that only its owner may read. Changes of the file are seen without a restart.
+    """Keys in a JSON file that only its owner may read. Changes to the file take effect without a restart.
 
     >>> import tempfile
     >>> keys = KeyFile(Path(tempfile.mkdtemp()) / "keys.json")
@@ -51,7 +51,7 @@ class KeyFile:
         self._keys: list[Key] = []
 
     def entries(self) -> list[Key]:
-        """All keys; none if there is no file yet."""
+        """All keys; empty if the file does not exist yet."""
         stamp = self._stamp_now()
         if stamp != self._stamp:
             try:
@@ -59,15 +59,17 @@ class KeyFile:
             except ConfigError as error:
                 if self._stamp is None:
                     raise
-                _log.warning("%s; the keys read before stay", error)  # nobody is locked out by a slip
+                _log.warning("%s; keeping the previous keys", error)  # a typo must not lock clients out
             self._stamp = stamp
         return self._keys
 
     def add(self, scopes: Iterable[str], name: str = "") -> tuple[str, Key]:
-        """Make a key. The secret is returned here and kept nowhere."""
+        """Create a key. The secret is returned and not stored."""
         chosen = tuple(scope for scope in SCOPES if scope in set(scopes))
         if not chosen or set(scopes) - set(SCOPES):
-            raise ConfigError(f"a key needs scopes out of {', '.join(SCOPES)}; give --scope read or --scope write")
+            raise ConfigError(
+                f"a key needs one or more of the scopes {', '.join(SCOPES)}; give --scope read or --scope write"
+            )
         identifier = secrets.token_hex(4)
         secret = f"felrec_{identifier}_{secrets.token_urlsafe(32)}"
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -79,14 +81,14 @@ class KeyFile:
         """Revoke a key; a running service refuses it from the next request on."""
         left = [key for key in self.entries() if key.id != identifier]
         if len(left) == len(self.entries()):
-            raise ConfigError(f"{self.path}: no key {identifier}; see felrec keys list")
+            raise ConfigError(f"{self.path}: unknown key {identifier}; see felrec keys list")
         self._write(left)
 
     def scopes_of(self, secret: str) -> frozenset[str] | None:
-        """What the holder of a secret may do; None if it is no key. Takes the same time for every wrong one."""
+        """The scopes of a secret; None if it is not a key. Takes the same time for every wrong secret."""
         digest = _digest(secret)
         found: frozenset[str] | None = None
-        for key in self.entries():  # no early exit: the time must not tell which key came close
+        for key in self.entries():  # no early exit: the time must not reveal which key matches
             if hmac.compare_digest(key.sha256, digest):
                 found = frozenset(key.scopes)
         return found
@@ -96,22 +98,29 @@ class KeyFile:
             status = self.path.stat()
         except FileNotFoundError:
             return None
-        return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino  # rights change the first alone
+        return (
+            status.st_ctime_ns,
+            status.st_mtime_ns,
+            status.st_size,
+            status.st_ino,
+        )  # permission changes affect only the first
 
     def _read(self) -> list[Key]:
         try:
             document = json.loads(self.path.read_text(encoding="utf-8"))
             if document["version"] != VERSION:
-                raise ConfigError(f"{self.path}: keys of version {document['version']}; use the felrec that made them")
+                raise ConfigError(
+                    f"{self.path}: unsupported version {document['version']}; use the felrec that wrote it"
+                )
             return [Key(**{**entry, "scopes": tuple(entry["scopes"])}) for entry in document["keys"]]
         except (ValueError, KeyError, TypeError):
-            raise ConfigError(f"{self.path}: not a file of keys; make one with felrec keys add") from None
+            raise ConfigError(f"{self.path}: not a key file; create one with felrec keys add") from None
         except OSError as error:
             advice = "run felrec keys as the user of the service"
             raise ConfigError(f"{self.path}: cannot be read ({error.strerror}); {advice}") from None
 
     def _write(self, keys: list[Key]) -> None:
-        """Replace the file in one step, readable by its owner alone."""
+        """Replace the file atomically, readable only by its owner."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         document = {"version": VERSION, "keys": [asdict(key) for key in keys]}
         write_atomically(self.path, json.dumps(document, indent=2) + "\n", private=True)

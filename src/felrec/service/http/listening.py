@@ -1,4 +1,4 @@
-"""Where a service may listen. Light: it is asked before anything that takes long to load."""
+"""The address that a service may listen on. Imports little, because it is checked before anything slow is loaded."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from felrec.service.http.keys import KeyFile
 
 
 def check_access(host: str, keys: KeyFile | None) -> None:
-    """Refuse to listen to other machines without keys."""
+    """Raise ConfigError for an address that other machines can reach if there are no keys."""
     if keys is not None and not keys.entries():
         make = f"felrec keys add --keys {keys.path} --scope read --scope write"
-        raise ConfigError(f"{keys.path} has no key yet; make one with {make}")
+        raise ConfigError(f"{keys.path} has no keys yet; create one with {make}")
     if keys is None and not is_local(host):
         raise ConfigError(
-            f"--host {host} can be reached from other machines, so it needs API keys: make one with felrec keys add"
+            f"--host {host} can be reached from other machines, so it needs API keys: create one with felrec keys add"
             " --scope read --scope write, then start with --keys FILE"
         )
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is that of this machine alone.
+    """Whether an address is a loopback address.
 
     >>> is_local("127.0.0.1"), is_local("0.0.0.0")
     (True, False)
@@ -34,7 +34,7 @@ def is_local(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket of that address, or one line that says why not."""
+    """A socket bound to this address; ConfigError if that fails."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family)
@@ -42,6 +42,6 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         raise ConfigError(
-            f"cannot listen at {host}:{port} ({error.strerror}); choose another --port or --host"
+            f"cannot listen on {host}:{port} ({error.strerror}); choose another --port or --host"
         ) from None
     return listener

@@ -1,7 +1,7 @@
-"""Structured logs: one JSON object a line on stderr.
+"""Structured logs: one JSON object per line on stderr.
 
-A line about a request names its route, never its address: ids of users stay out of the logs, so that erasing a
-user does not mean searching them.
+A line about a request has its route, never its path: logs contain no ids of users, so that erasing a user does not
+require searching them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON; what was given as `extra={"fields": {...}}` is part of it."""
+    """Formats a record as one line of JSON, including `extra={"fields": {...}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, message, fields, and the traceback of an exception (which never leaves by HTTP)."""
+        """Time, level, message, fields, and the traceback of an exception (which is never sent over HTTP)."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Send everything that this process logs to stderr, as JSON lines."""
+    """Write all logs of this process to stderr as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -1,7 +1,7 @@
-"""The map: users and items placed in the plane by t-SNE, in the background, when it is first asked for.
+"""The map: a t-SNE of users and items, computed in the background at the first request.
 
-Users and items are placed apart, as in the paper's figure of embeddings. Places stay until the store has grown by a
-quarter; the match that colours them is always of now.
+Users and items have separate maps, as in the paper's figure of embeddings. Positions stay until the store has grown
+by a quarter; the match that colours them is always current.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Side
 from felrec.service.http.logs import note
 
-POINTS = 1_000  # of each side, those with most events
-FEWEST = 8  # fewer have no shape
-GROWTH = 1.25  # of the events, until a new map is made
-WORKING = "The map is being made: t-SNE of {users:,} users and {items:,} items, {seconds:.0f} s so far."
-NEEDS = f"The map needs openTSNE: {how_to_install('plots')}; then start the service again."
+POINTS = 1_000  # users and items on the map: those with most events
+FEWEST = 8  # fewest points of a map
+GROWTH = 1.25  # growth of the number of events after which a new map is computed
+WORKING = "Computing the map: t-SNE of {users:,} users and {items:,} items, {seconds:.0f} s so far."
+NEEDS = f"The map needs openTSNE: {how_to_install('plots')}; then restart the service."
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class Place(Answer):
 
 @dataclass(frozen=True)
 class MapOfAll(Answer):
-    """The map, or in words why there is none; while `working` it is worth asking again."""
+    """The map, or a message that says why there is none; ask again while `working`."""
 
     ready: bool
     working: bool | None = None
     message: str | None = None
-    version: int | None = None  # tells one map from the next
+    version: int | None = None  # identifies this map
     users: tuple[Place, ...] = field(default_factory=lambda: LEFT_OUT)
     items: tuple[Place, ...] = field(default_factory=lambda: LEFT_OUT)
 
 
 @dataclass(frozen=True)
 class MapMatch(Answer):
-    """Scores beside the users and the items of the map of that version (0: there is none)."""
+    """Scores of the users and items on the map with this version (0: no map)."""
 
     version: int
     users: tuple[float, ...]
@@ -61,7 +61,7 @@ class MapMatch(Answer):
 
 
 class Cartographer:
-    """Makes the map of an engine in a thread, once it is asked for. May be called from any thread."""
+    """Computes the map of an engine in a thread at the first request. May be called from any thread."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -69,11 +69,11 @@ class Cartographer:
         self._thread: threading.Thread | None = None
         self._began = 0.0
         self._map: MapOfAll | None = None
-        self._events = 0  # in the store when the map was made
+        self._events = 0  # in the store when the map was computed
         self._failure: str | None = None
 
     def latest(self) -> MapOfAll:
-        """The newest map, or why there is none. Starts making one if there is none, or if it is outgrown."""
+        """The newest map, or why there is none. Starts computing one if it is missing or outdated."""
         health = self.engine.health()
         with self._lock:
             outgrown = self._map is None or health.events > GROWTH * self._events
@@ -83,14 +83,14 @@ class Cartographer:
             if self._map is not None:
                 return self._as_of_now(self._map)
             if self._failure is not None:
-                failure, self._failure = self._failure, None  # the next look tries again
+                failure, self._failure = self._failure, None  # the next call tries again
                 return MapOfAll(ready=False, working=False, message=failure)
         users, items = (min(POINTS, number) for number in (health.users, health.items))
         message = WORKING.format(users=users, items=items, seconds=time.monotonic() - self._began)
         return MapOfAll(ready=False, working=working, message=message)
 
     def _as_of_now(self, made: MapOfAll) -> MapOfAll:
-        """Without users and items that have left the store, and with the titles of now."""
+        """The map without erased users and items, with current titles."""
         users, items = self._still_there("user", made.users), self._still_there("item", made.items)
         if len(users) < len(made.users) or len(items) < len(made.items):
             self._map = made = replace(made, version=_version(), users=users, items=items)
@@ -101,7 +101,7 @@ class Cartographer:
         return tuple(point for point in points if point.id in kept)
 
     def match(self, *, user: str | None = None, item: str | None = None) -> MapMatch:
-        """The match of each user and each item of the map to one user or one item, now."""
+        """The current match of each user and item on the map with one user or one item."""
         made = self._map
         if made is None or made.version is None:
             return MapMatch(0, (), ())
@@ -119,17 +119,17 @@ class Cartographer:
         return True
 
     def _make(self) -> None:
-        """Runs in the thread: a failure is told to the next caller."""
+        """Runs in the thread; a failure is reported to the next caller."""
         try:
             events = self.engine.health().events
             users, items = self._place("user"), self._place("item")
             self._map, self._events = MapOfAll(ready=True, version=_version(), users=users, items=items), events
             note("map made", users=len(users), items=len(items), seconds=round(time.monotonic() - self._began, 1))
         except FelrecError as error:
-            self._failure = f"There is no map: {error}"
+            self._failure = f"No map: {error}"
         except Exception as error:
             note("map failed", level=40, exception=error)
-            self._failure = "The map could not be made; the log of the service says why."
+            self._failure = "The map could not be computed; see the service log."
 
     def _place(self, side: Side) -> tuple[Place, ...]:
         vectors = self.engine.vectors(side, POINTS)
@@ -137,7 +137,7 @@ class Cartographer:
         return tuple(map(Place, vectors.ids, repeat(None), *places.T.tolist()))
 
     def _title(self, identifier: str) -> str | None:
-        """That of now, which may have been put after the map was made."""
+        """The current title, which may be newer than the map."""
         try:
             return self.engine.item(identifier).title
         except FelrecError:  # deleted in the meantime
@@ -145,16 +145,16 @@ class Cartographer:
 
 
 def _version() -> int:
-    """Random, so that a page that outlived a restart does not take another map for its own."""
+    """Random, so that a page that was open during a restart does not confuse two maps."""
     return 1 + secrets.randbits(48)
 
 
 def embed(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Places (n, 2) of vectors (n, D), near ones together; on one core, so that the service keeps the others."""
+    """Positions (n, 2) of vectors (n, D) by t-SNE, on one core, which leaves the others to the service."""
     from openTSNE import TSNE
 
     if len(vectors) < FEWEST:
-        raise InvalidRequest(f"{len(vectors)} users or items are too few; it takes {FEWEST} of each")
+        raise InvalidRequest(f"{len(vectors)} users or items are too few; a map needs {FEWEST} of each")
     tsne = TSNE(
         perplexity=min(30.0, (len(vectors) - 1) / 3),
         metric="cosine",

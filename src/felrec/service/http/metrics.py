@@ -1,4 +1,4 @@
-"""What Prometheus sees of the service at /metrics, and the recent rates and latencies that the page shows."""
+"""Metrics for Prometheus at /metrics, and the recent rates and latencies for the page."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
-RECENT = 1000  # requests of a route whose latencies are kept
-WINDOW = 10.0  # seconds over which the rate of events is taken
+RECENT = 1000  # latencies kept per route
+WINDOW = 10.0  # seconds over which the event rate is averaged
 
 
 class Metrics:
-    """Counters of one service, in a registry of its own so that several can live in a process."""
+    """Counters of one service, in its own registry, so that a process can have several."""
 
     def __init__(self, health: Callable[[], Health]) -> None:
         self.registry = CollectorRegistry()
@@ -36,9 +36,11 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
-        self.events = Counter("felrec_events", "Events acknowledged, repeated posts too.", registry=self.registry)
-        self.late = Counter("felrec_late_events", "Of those, older than the newest.", registry=self.registry)
-        self.rejected = Counter("felrec_rejected_rows", "Rows of posts that were refused.", registry=self.registry)
+        self.events = Counter("felrec_events", "Events acknowledged, including repeated posts.", registry=self.registry)
+        self.late = Counter(
+            "felrec_late_events", "Events acknowledged that are older than the newest.", registry=self.registry
+        )
+        self.rejected = Counter("felrec_rejected_rows", "Rejected rows of posts.", registry=self.registry)
         self.refused = Counter(
             "felrec_refused_requests", "Requests answered with 429, 503 or 507.", ("status",), registry=self.registry
         )
@@ -50,7 +52,7 @@ class Metrics:
 
     def finished(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        named = method if method in METHODS else "other"  # clients must not choose the values of a label
+        named = method if method in METHODS else "other"  # clients must not choose label values
         self.requests.labels(named, route, str(status)).observe(seconds)
         if status in (429, 503, 507):
             self.refused.labels(str(status)).inc()
@@ -68,24 +70,24 @@ class Metrics:
             self._arrivals.popleft()
 
     def events_per_second(self) -> float:
-        """The rate over the last seconds. May be asked from any thread."""
+        """The rate over the last seconds. May be called from any thread."""
         oldest = time.monotonic() - WINDOW
         return sum(events for at, events in list(self._arrivals) if at >= oldest) / WINDOW
 
     def latencies(self) -> dict[str, Latency]:
-        """Median and 99th percentile of the last requests by the end of their route, in milliseconds."""
+        """Median and 99th percentile of the last requests in milliseconds, by the last word of their route."""
         return {
             route: Latency(float(np.percentile(taken, 50)) * 1e3, float(np.percentile(taken, 99)) * 1e3)
             for route, taken in ((route, list(taken)) for route, taken in list(self._latencies.items()))
         }
 
     def exposition(self) -> bytes:
-        """The text that Prometheus reads."""
+        """The metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
 
 def _last_word(route: str) -> str:
-    """What a route of the interface is about; nothing for the page and its files.
+    """The last fixed word of an API route; empty for the page and its files.
 
     >>> _last_word("/v1/items/{id}/similar"), _last_word("/v1/users/{id}"), _last_word("/"), _last_word("none")
     ('similar', 'users', '', '')
@@ -95,24 +97,24 @@ def _last_word(route: str) -> str:
 
 
 class _State(Collector):
-    """Gauges that are read from the engine when they are asked for."""
+    """Gauges that are read from the engine on collection."""
 
     def __init__(self, health: Callable[[], Health]) -> None:
         self.health = health
 
     def describe(self) -> list[Metric]:
-        """Nothing beforehand: registering must not ask the engine."""
+        """Empty, because registering must not query the engine."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """One gauge for each number of the engine's health."""
+        """One gauge per value of the engine's health."""
         health = self.health()
         for name, text, value in (
-            ("ready", "1 if the service takes requests.", health.ready),
+            ("ready", "1 if the service accepts requests.", health.ready),
             ("durable", "0 if the last write did not reach the disk.", health.durable),
-            ("queue_depth", "Events that wait to be made durable.", health.queue_depth),
-            ("queue_limit", "Events that may wait before posts are answered with 429.", health.queue_limit),
-            ("items", "Items of the catalogue.", health.items),
+            ("queue_depth", "Events queued to be made durable.", health.queue_depth),
+            ("queue_limit", "Queue length beyond which posts are answered with 429.", health.queue_limit),
+            ("items", "Items in the catalogue.", health.items),
             ("users", "Known users.", health.users),
             ("cold_items", "Items with fewer than five events.", health.cold_items),
             ("store_events", "Events in the store.", health.events),
@@ -120,7 +122,7 @@ class _State(Collector):
             ("last_commit_seconds", "Duration of the last commit.", health.last_commit_ms / 1e3),
             (
                 "last_batch_seconds",
-                "From taking the last micro-batch until it was visible.",
+                "Time from dequeuing the last micro-batch until it was visible.",
                 health.last_batch_ms / 1e3,
             ),
         ):

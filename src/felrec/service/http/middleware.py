@@ -1,7 +1,7 @@
-"""What every request passes before a route sees it, as plain ASGI: ids, headers, limits, the last line of defence.
+"""ASGI middleware of every request: request ids, headers, limits and error handling.
 
-From the outside in: `Envelope` (request id, security headers, log line, metrics, no traceback leaves), `Hosts` (against
-DNS rebinding), `Admission` (bounded number of requests and bytes in flight), `EncodedPaths` (ids may hold a slash).
+From the outside in: `Envelope` (request id, security headers, log line, metrics, no tracebacks to clients), `Hosts`
+(against DNS rebinding), `Admission` (bounds requests and bytes in flight), `EncodedPaths` (ids may contain a slash).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from felrec.service.http.problems import Problem
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 PORT = re.compile(r":\d*$")
-UNLIMITED = ("/healthz", "/readyz", "/metrics")  # a busy service must still say that it is alive
+UNLIMITED = ("/healthz", "/readyz", "/metrics")  # an overloaded service must still report that it is alive
 PAGE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -38,16 +38,16 @@ PAGE_HEADERS = (*SECURITY_HEADERS, (b"content-security-policy", PAGE_POLICY))
 DATA_HEADERS = (*SECURITY_HEADERS, (b"content-security-policy", DATA_POLICY))
 
 Finished = Callable[[Scope, int, float], None]
-"""Told of each finished request: its scope, the status, and the seconds it took."""
+"""Called after each request with its scope, its status and its duration in seconds."""
 
 
 def request_id(scope: Scope) -> str:
-    """The id under which a request is logged and answered."""
+    """The id of a request in its log line and its answer."""
     return str(scope["state"]["request_id"])
 
 
 def header(scope: Scope, name: bytes) -> str:
-    """The first header of a name in lower case, empty if there is none."""
+    """The first header with this lower-case name, empty if missing."""
     for key, value in scope["headers"]:
         if key == name:
             return str(value, "latin-1")
@@ -55,7 +55,7 @@ def header(scope: Scope, name: bytes) -> str:
 
 
 class HeadAsGet:
-    """Answers HEAD as GET; the server leaves the body out."""
+    """Answers HEAD like GET; the server omits the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -66,7 +66,7 @@ class HeadAsGet:
 
 
 class Envelope:
-    """Gives each request an id, each answer its headers, each failure a shape, and reports it when it is finished."""
+    """Adds a request id and headers, turns failures into error responses, and reports finished requests."""
 
     def __init__(self, app: ASGIApp, finished: Finished) -> None:
         self.app, self.finished = app, finished
@@ -96,14 +96,14 @@ class Envelope:
         except Exception as error:
             note("unexpected error", level=40, exception=error, request_id=identifier)
             if status == 0:
-                internal = Problem(500, "something went wrong here; the log has more under this request id")
+                internal = Problem(500, "internal error; see the service log for this request id")
                 await internal.response(identifier)(scope, receive, send_with_headers)
         finally:
             self.finished(scope, status or 499, time.perf_counter() - began)
 
 
 def _add_headers(headers: list[tuple[bytes, bytes]], identifier: str) -> None:
-    """Those of every answer; no route sets any of them but the one about caches."""
+    """Add the headers of every answer; of these, routes may only set cache-control."""
     there = dict(headers)
     page = not there.get(b"content-type", b"").startswith(b"application/json")
     headers += PAGE_HEADERS if page else DATA_HEADERS
@@ -113,7 +113,7 @@ def _add_headers(headers: list[tuple[bytes, bytes]], identifier: str) -> None:
 
 
 class Hosts:
-    """Refuses names that are not this machine's: no web page can reach a loopback service by a name of its own."""
+    """Refuses foreign host names, so that no web page can reach a loopback service through its own domain."""
 
     LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -125,18 +125,18 @@ class Hosts:
         if scope["type"] == "http" and self.allowed is not None:
             name = PORT.sub("", header(scope, b"host").lower())
             if name not in self.allowed and not is_local(name):
-                raise Problem(421, "this service answers to localhost alone; behind a proxy start it with --keys")
+                raise Problem(421, "this service only accepts the host localhost; behind a proxy start it with --keys")
         await self.app(scope, receive, send)
 
 
 @dataclass
 class Admission:
-    """Bounds what is in flight: more requests get 429, a longer body 413, more bytes in all 429."""
+    """Limits requests in flight: too many requests or bytes get 429, a too long body 413."""
 
     app: ASGIApp
     max_requests: int
     max_body: int
-    max_bytes: int  # of all bodies in flight
+    max_bytes: int  # total of all bodies in flight
     requests: int = 0
     bytes: int = 0
 
@@ -147,7 +147,7 @@ class Admission:
             return
         self._check_length(header(scope, b"content-length"))
         if self.requests >= self.max_requests:
-            raise busy("too many requests at once")
+            raise busy("too many concurrent requests")
         self.requests += 1
         taken, whole = 0, False
 
@@ -155,7 +155,7 @@ class Admission:
             nonlocal taken, whole
             message = await receive()
             if message["type"] == "http.disconnect" and not whole:
-                raise Problem(499, "the connection was closed before the request was whole")  # for the log alone
+                raise Problem(499, "the connection was closed before the request was complete")  # only for the log
             whole = not message.get("more_body", False)
             size = len(message.get("body", b""))
             taken += size
@@ -181,17 +181,17 @@ class Admission:
 
 
 def busy(reason: str, seconds: float = 1.0) -> Problem:
-    """429 with when to come back."""
-    return Problem(429, f"{reason}; try again after the seconds of Retry-After", retry_after(seconds))
+    """A 429 with Retry-After."""
+    return Problem(429, f"{reason}; retry after the seconds in Retry-After", retry_after(seconds))
 
 
 def retry_after(seconds: float) -> dict[str, str]:
-    """Whole seconds, at least one, as HTTP wants them."""
+    """The header Retry-After in whole seconds, at least one."""
     return {"retry-after": str(max(1, round(seconds)))}
 
 
 class EncodedPaths:
-    """Routes by the path as it was sent, still percent-encoded, so that an id may hold a slash (`%2F`)."""
+    """Routes by the percent-encoded path, so that an id may contain a slash (`%2F`)."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

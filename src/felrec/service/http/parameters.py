@@ -1,4 +1,4 @@
-"""What a request may carry in its path, its query and its fields, and how it is written there."""
+"""Types of path, query and body parameters, with their limits and encodings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from felrec.ids import CONTROL, MOST_CHARACTERS, spelled
 from felrec.service.engine.limits import Limits
 
 LIMITS = Limits()
-IN_ADDRESS = 1_000  # ids in one address, which may have 64 KiB in all
+IN_ADDRESS = 1_000  # ids in one URL, which may have 64 KiB in total
 CLEAN = f"^[^{CONTROL}]+$"
 
 
 def decoded(given: str) -> str:
-    """An id out of a path, where it is still percent-encoded.
+    """Decode an id from a percent-encoded path.
 
     >>> decoded("a%2Fb")
     'a/b'
@@ -26,7 +26,7 @@ def decoded(given: str) -> str:
 
 
 def listed(given: object) -> object:
-    """One parameter is a list with commas; several are taken as they are, so that an id may hold a comma.
+    """Split a single parameter at commas; repeated parameters are not split, so that an id may contain a comma.
 
     >>> listed(["a,b"]), listed(["a,b", "c"])
     (['a', 'b'], ['a,b', 'c'])
@@ -37,7 +37,7 @@ def listed(given: object) -> object:
 
 
 def unset(given: object) -> object:
-    """An empty parameter is none."""
+    """Treat an empty parameter as missing."""
     return None if given == "" else given
 
 
@@ -50,18 +50,18 @@ Tag = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=CLE
 
 PathId = Annotated[
     str,
-    Path(min_length=1, max_length=MOST_CHARACTERS, pattern=CLEAN, description="percent-encoded, slashes too"),
+    Path(min_length=1, max_length=MOST_CHARACTERS, pattern=CLEAN, description="percent-encoded, including slashes"),
     BeforeValidator(decoded),
 ]
-Count = Annotated[int, Query(ge=1, le=LIMITS.k, description="how many")]
-ExcludeSeen = Annotated[bool | None, Query(description="the run's own rule unless given"), BeforeValidator(unset)]
+Count = Annotated[int, Query(ge=1, le=LIMITS.k, description="number of entries")]
+ExcludeSeen = Annotated[bool | None, Query(description="default: the run's setting"), BeforeValidator(unset)]
 IdList = Annotated[
     list[Name] | None,
-    Query(max_length=IN_ADDRESS, description="with commas between, or the parameter several times"),
+    Query(max_length=IN_ADDRESS, description="separated by commas, or the parameter repeated"),
     BeforeValidator(listed),
 ]
 TagList = Annotated[
     list[Tag] | None,
-    Query(max_length=LIMITS.tags, description="only items that have one of these; with commas between"),
+    Query(max_length=LIMITS.tags, description="only items with at least one of these; separated by commas"),
     BeforeValidator(listed),
 ]

@@ -1,4 +1,4 @@
-"""What a refused request gets: `{"error": {"code", "message", "request_id"}}`, never a traceback."""
+"""Error responses: `{"error": {"code", "message", "request_id"}}`, never a traceback."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CODES = {
 
 
 class Problem(HTTPException):
-    """A refusal with its status and a sentence; that of a post of events also says which rows were refused."""
+    """An error with a status and a message; for a post of events also the rejected rows."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Problem(HTTPException):
         self.accepted, self.rejected = accepted, rejected
 
     def response(self, request_id: str) -> Response:
-        """The answer."""
+        """The HTTP response."""
         code = CODES.get(self.status_code, "refused")
         refusal = Refusal(Error(code, self.detail, request_id), self.accepted, self.rejected)
         return json_response(refusal, self.status_code, self.headers)

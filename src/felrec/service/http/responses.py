@@ -1,4 +1,4 @@
-"""Answers as JSON: the one place that serialises them."""
+"""Serialise answers as JSON."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from felrec.answers.types import LEFT_OUT, Answer
 
 
 def json_response(content: Answer, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer as JSON in UTF-8."""
+    """A response with an answer as JSON in UTF-8."""
     return Response(_ENCODER.encode(content).encode(), status, dict(headers or {}), media_type="application/json")
 
 
 def fields_of(answer: Answer) -> dict[str, object]:
-    """The fields of an answer by name, without those that may be missing and are."""
+    """The fields of an answer by name, without optional fields that are not set."""
     given = vars(answer)
     for name in _may_be_missing(type(answer)):  # type: ignore[arg-type]
         if given[name] is None or given[name] is LEFT_OUT:

@@ -1,4 +1,4 @@
-"""POST /v1/interactions: events in."""
+"""POST /v1/interactions: ingest events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import EVENTS_BODY
 
 LINES = ("application/x-ndjson", "application/jsonl")
-LONG = 65_536  # bytes of a body that is read in a thread, so that the event loop goes on answering
+LONG = 65_536  # bytes; longer bodies are parsed in a thread, so that the event loop is not blocked
 
 router = APIRouter(prefix="/v1", tags=["events"], route_class=FastRoute)
 
@@ -28,20 +28,21 @@ router = APIRouter(prefix="/v1", tags=["events"], route_class=FastRoute)
 async def post_interactions(
     request: Request,
     idempotency_key: Annotated[
-        str | None, Header(min_length=1, max_length=256, description="the same key again counts the events once")
+        str | None,
+        Header(min_length=1, max_length=256, description="events repeated with the same key are counted once"),
     ] = None,
 ) -> Response:
-    """Ingest one event, a list of at most 10,000, or one a line (NDJSON). Answers once they are on disk.
+    """Ingest one event, a list of at most 10,000, or one per line (NDJSON). Answers once they are on disk.
 
-    Good rows are taken, bad ones are refused one by one with the reason; if there is no good one, the answer is 422.
-    Without a timestamp an event is of now. One more than 300 s in the future is refused. One older than the newest
-    event is taken in order of arrival and counted as late.
+    Valid rows are ingested; invalid ones are rejected one by one with a reason. If no row is valid, the answer is 422.
+    An event without a timestamp happens now. An event more than 300 s in the future is rejected. An event older than
+    the newest one is applied in order of arrival and counted as late.
     """
     service, kind = service_of(request), media_type(request)
     if kind != "application/json" and kind not in LINES:
-        raise Problem(415, "send events as Content-Type: application/json, or application/x-ndjson for one a line")
+        raise Problem(415, "send events as Content-Type: application/json, or application/x-ndjson for one per line")
     if service.stopping:
-        raise Problem(503, "the service is stopping; send this again to the next one", retry_after(5))
+        raise Problem(503, "the service is shutting down; retry later", retry_after(5))
     body = await request.body()
     if len(body) > LONG:
         events, rejected = await run_in_threadpool(read_events, body, kind in LINES)
@@ -49,13 +50,13 @@ async def post_interactions(
         events, rejected = read_events(body, kind in LINES)
     if not len(events) and rejected:
         service.metrics.took(0, 0, len(rejected))
-        raise _nothing_taken(rejected)
+        raise _all_rejected(rejected)
     key = IdempotencyKey(idempotency_key, body) if idempotency_key else None
     receipt = await asyncio.wrap_future(service.engine.submit(events, key, rejected))
     service.metrics.took(receipt.accepted, receipt.late, len(receipt.rejected))
     return json_response(receipt)
 
 
-def _nothing_taken(rejected: list[Rejected]) -> Problem:
-    message = f"no row could be taken; row {rejected[0].row}: {rejected[0].reason}"
+def _all_rejected(rejected: list[Rejected]) -> Problem:
+    message = f"no valid row; row {rejected[0].row}: {rejected[0].reason}"
     return Problem(422, message, accepted=0, rejected=tuple(rejected))

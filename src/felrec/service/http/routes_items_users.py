@@ -1,4 +1,4 @@
-"""Items and users themselves: look them up, describe them, delete them."""
+"""Items and users: search, read, describe and delete them."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from felrec.service.http.parameters import PathId
 from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import Attributes
 
-Prefix = Annotated[str, Query(max_length=256, description="how the id begins")]
-Limit = Annotated[int, Query(ge=1, le=100, description="how many at most")]
+Prefix = Annotated[str, Query(max_length=256, description="start of the id")]
+Limit = Annotated[int, Query(ge=1, le=100, description="most entries")]
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], route_class=Checked)
 
 
 @router.get("/items", responses={200: {"model": FoundItems}})
 def search_items(request: Request, prefix: Prefix = "", limit: Limit = 10) -> Response:
-    """Items with a word of the title that begins so, then those whose id does."""
+    """Items with a word of the title that starts with `prefix`, then items whose id does."""
     return json_response(FoundItems(tuple(engine_of(request).search_items(prefix, limit))))
 
 
 @router.get("/items/{id}", responses={200: {"model": Item}})
 def get_item(request: Request, id: PathId) -> Response:
-    """What is known about an item."""
+    """An item: attributes and number of events."""
     return json_response(engine_of(request).item(id))
 
 
 @router.put("/items/{id}", dependencies=[Depends(json_only)], responses={200: {"model": Item}})
 def put_item(request: Request, id: PathId, attributes: Attributes) -> Response:
-    """Say what an item is called, how it is tagged, and whether it may be recommended. The model never sees this."""
+    """Set the title, the tags and the availability of an item. The model never uses them."""
     said = Said(attributes.title, tuple(attributes.tags), attributes.available)
     return json_response(engine_of(request).put_item(id, said))
 
 
 @router.delete("/items/{id}", status_code=204)
 def delete_item(request: Request, id: PathId) -> Response:
-    """Forget what was said about an item and recommend it no more. Its events stay: they are its users'."""
+    """Delete an item's attributes and stop recommending it. Its events are kept: they belong to users' histories."""
     engine_of(request).delete_item(id)
     return Response(status_code=204)
 
@@ -51,9 +51,9 @@ def search_users(
     request: Request,
     prefix: Prefix = "",
     limit: Limit = 10,
-    sample: Annotated[bool, Query(description="some users instead, to have a look")] = False,
+    sample: Annotated[bool, Query(description="return a sample of users instead")] = False,
 ) -> Response:
-    """Users whose id begins so."""
+    """Users whose id starts with `prefix`."""
     found = engine_of(request).sample_users(limit) if sample else engine_of(request).search_users(prefix, limit)
     return json_response(FoundUsers(tuple(found)))
 
@@ -68,8 +68,8 @@ def get_user(
 
 @router.delete("/users/{id}", responses={200: {"model": Erasure}})
 def erase_user(request: Request, id: PathId) -> Response:
-    """Erase a user: id, events, history and vector, also from the free pages of the file.
+    """Erase a user's id, events, history and vector, also from free pages of the file.
 
-    The items they touched are encoded again without them.
+    The items of the user's events are encoded again without them.
     """
     return json_response(engine_of(request).erase_user(id))

@@ -1,4 +1,4 @@
-"""What only the page asks for: the map."""
+"""Routes that only the page uses: the map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1", tags=["map"], route_class=Checked)
 
 
 async def the_cartographer(request: Request) -> Cartographer:
-    """The one of the application, made when it is first asked for."""
+    """The application's cartographer, created at first use."""
     state = request.app.state
     if not hasattr(state, "cartographer"):
         state.cartographer = Cartographer(engine_of(request))
@@ -31,13 +31,13 @@ OneId = Annotated[Name | None, Query()]
 
 @router.get("/map", responses={200: {"model": MapOfAll}})
 def get_map(cartographer: TheCartographer) -> Response:
-    """Users and items in the plane, near ones together; made in the background when first asked for."""
+    """Positions of users and items in the plane, similar ones close together; computed in the background."""
     return json_response(cartographer.latest())
 
 
 @router.get("/map/match", responses={200: {"model": MapMatch}})
 def get_match(cartographer: TheCartographer, user: OneId = None, item: OneId = None) -> Response:
-    """How well all users and items on the map match one user or one item, now: give one of the two."""
+    """The current match of all users and items on the map with one user or one item: give one of the two."""
     if (user is None) == (item is None):
-        raise Problem(422, "name one user or one item: /v1/map/match?user=ID or ?item=ID")
+        raise Problem(422, "give either a user or an item: /v1/map/match?user=ID or ?item=ID")
     return json_response(cartographer.match(user=user, item=item))

@@ -1,4 +1,4 @@
-"""Recommendations, and what lies near an item or a user."""
+"""Recommendations, similar items, similar users, audiences and ranks."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ async def recommend(
     exclude_seen: ExcludeSeen = None,
     candidates: IdList = None,
     tags: TagList = None,
-    why: Annotated[bool, Query(description="also say which items of the history weigh most")] = False,
+    why: Annotated[bool, Query(description="also return the items of the history that explain each item")] = False,
 ) -> Response:
-    """The best items for a user, known or not, out of the whole catalogue or of `candidates`."""
+    """The best items for a known or new user, from the whole catalogue or from `candidates`."""
     began = time.perf_counter()
     found = await _ask(request, Question(id, (), k, exclude_seen, candidates, tags or ()))
     if why:
@@ -43,37 +43,37 @@ async def recommend(
 
 @router.post("/recommendations", responses={200: {"model": Recommendations}}, dependencies=[Depends(json_only)])
 async def recommend_session(request: Request, session: Session) -> Response:
-    """The best items for an anonymous user who had these items. Nothing is recorded."""
+    """The best items for an anonymous user with these items. Nothing is stored."""
     began, filters = time.perf_counter(), (session.exclude_seen, session.candidates, session.tags)
     return _response(await _ask(request, Question(None, session.items, session.k, *filters)), began)
 
 
 @router.get("/items/{id}/similar", responses={200: {"model": NearItems}})
 def similar(request: Request, id: PathId, k: Count = 10) -> Response:
-    """The items most like this one."""
+    """The items most similar to this one."""
     return json_response(NearItems(tuple(engine_of(request).similar_items(id, k))))
 
 
 @router.get("/items/{id}/audience", responses={200: {"model": NearUsers}})
 def audience(request: Request, id: PathId, k: Count = 10) -> Response:
-    """The users to show an item to: those who match it best and have not had it."""
+    """The users to show an item to: those who match it best and do not have it yet."""
     return json_response(NearUsers(tuple(engine_of(request).audience(id, k))))
 
 
 @router.get("/users/{id}/neighbours", responses={200: {"model": NearUsers}})
 def neighbours(request: Request, id: PathId, k: Count = 10) -> Response:
-    """The users most like this one."""
+    """The users most similar to this one."""
     return json_response(NearUsers(tuple(engine_of(request).neighbours(id, k))))
 
 
 @router.get("/items/{id}/rank", responses={200: {"model": Ranks}})
 def rank(request: Request, id: PathId, users: IdList = None) -> Response:
-    """The place of an item in the whole catalogue of each user, 0 being best, and by decayed popularity."""
+    """The rank of an item in the whole catalogue, 0 is best, for each user and by decayed popularity."""
     return json_response(engine_of(request).item_ranks(id, users or []))
 
 
 async def _ask(request: Request, question: Question) -> BestItems:
-    """Wait without a thread: questions that come meanwhile are answered in the same pass."""
+    """Wait without a thread; concurrent questions are answered in one batch."""
     return await asyncio.wrap_future(engine_of(request).ask(question))
 
 

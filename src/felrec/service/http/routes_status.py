@@ -1,4 +1,4 @@
-"""Whether it is alive, whether it is ready, and its numbers."""
+"""Liveness, readiness and statistics."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ router = APIRouter(tags=["status"])
 
 @router.get("/healthz", responses={200: {"model": Alive}})
 async def healthz() -> Response:
-    """Alive: the process answers. Restart it if it does not."""
+    """Liveness: the process responds. Restart it if it does not."""
     return json_response(Alive("alive"))
 
 
 @router.get("/readyz", responses={200: {"model": Alive}})
 async def readyz(request: Request) -> Response:
-    """Ready: it takes requests. A balancer sends none while it is not."""
+    """Readiness: the service accepts requests. A load balancer sends none while it is not ready."""
     service = service_of(request)
     if not service.health().ready:
-        why = "it is stopping" if service.stopping else "it must be restarted, its log says why"
+        why = "shutting down" if service.stopping else "restart the service; its log says why"
         raise Problem(503, f"not ready: {why}", retry_after(5))
     return json_response(Alive("ready"))
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}, "description": "for Prometheus"}})
 def metrics(request: Request) -> Response:
-    """The numbers for Prometheus."""
+    """Metrics for Prometheus."""
     return Response(service_of(request).metrics.exposition(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
 @router.get("/v1/stats", responses={200: {"model": Stats}})
 def stats(request: Request) -> Response:
-    """The numbers for people: the engine, recent rates and latencies, memory, and how even recommendations are."""
+    """Statistics of the engine, recent rates and latencies, memory, and how evenly items are recommended."""
     service = service_of(request)
     health = service.health()
     numbers = {one.name: getattr(health, one.name) for one in fields(EngineStats)}
@@ -61,7 +61,7 @@ def stats(request: Request) -> Response:
 
 
 def memory_bytes() -> int:
-    """Resident memory of this process; where the system does not tell, the most it ever was."""
+    """Resident memory of this process, or its peak on systems without /proc."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except OSError:

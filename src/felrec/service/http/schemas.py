@@ -1,4 +1,4 @@
-"""The shapes of request bodies: they are checked against them, and the OpenAPI document shows them."""
+"""Schemas of request bodies, for validation and for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMITS = Limits()
 
 
 class Shape(BaseModel):
-    """Base of all shapes: unknown fields are refused."""
+    """Base of all schemas: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -25,22 +25,22 @@ class Event(Shape):
     user: BodyId
     item: BodyId
     timestamp: Annotated[float, Field(ge=0, lt=1e11)] | datetime | None = Field(
-        None, description="seconds since 1970 or ISO 8601; now unless given"
+        None, description="seconds since 1970 or ISO 8601; default: now"
     )
 
 
 class Session(Shape):
-    """Items that an anonymous user had, oldest first."""
+    """The items of an anonymous user, oldest first."""
 
     items: list[BodyId] = Field(max_length=LIMITS.ids)
     k: int = Field(10, ge=1, le=LIMITS.k)
-    exclude_seen: bool | None = Field(None, description="the run's own rule unless given")
+    exclude_seen: bool | None = Field(None, description="default: the run's setting")
     candidates: list[BodyId] | None = Field(None, max_length=LIMITS.ids)
     tags: list[Tag] = Field(default_factory=list, max_length=LIMITS.tags)
 
 
 class Attributes(Shape):
-    """What is said about an item, for filters and display; the model never sees it."""
+    """Attributes of an item, for filters and display; the model never uses them."""
 
     title: Text | None = None
     tags: list[Tag] = Field(default_factory=list, max_length=LIMITS.tags)
@@ -63,7 +63,7 @@ EVENTS_BODY: dict[str, Any] = {
                     ]
                 }
             },
-            "application/x-ndjson": {"schema": {"type": "string", "description": "one event a line"}},
+            "application/x-ndjson": {"schema": {"type": "string", "description": "one event per line"}},
         },
     }
 }

@@ -1,4 +1,4 @@
-"""Run the application until it is told to stop, then let nothing fall: not ready, finish, drain, close, exit 0."""
+"""Run the application until a signal, then shut down gracefully: not ready, finish, drain, close, exit 0."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from felrec.service.http.logs import note
 from felrec.service.http.middleware import Hosts
 from felrec.store.sqlite import SqliteStore
 
-LINGER = 1.0  # seconds for which it still answers, as not ready, so that a balancer can turn away
-LIMITS = Limits(queue_seconds=3.0)  # better a 429 than an answer that comes too late
-PATIENCE = 30  # seconds that requests in flight get to finish
-SWITCH = 0.001  # seconds a thread keeps the interpreter while others want it; the default of 5 ms shows in latencies
+LINGER = 1.0  # seconds for which a stopping service still answers, so that a load balancer notices
+LIMITS = Limits(queue_seconds=3.0)  # a 429 is better than a late answer
+PATIENCE = 30  # seconds for requests in flight to finish
+SWITCH = 0.001  # seconds a thread keeps the GIL while others wait; the default of 5 ms shows in latencies
 
 Announce = Callable[[str], object]
 
 
 def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
-    """Serve a run from a store, which begins with the state of the run if it is new, until SIGTERM or SIGINT."""
+    """Serve a run from a store until SIGTERM or SIGINT; a new store starts with the state of the run."""
     began = time.monotonic()
-    model = runs.load(run)  # first: without a model no file must be made
+    model = runs.load(run)  # first, so that no file is created if it fails
     opened = SqliteStore(store)
     lacks_the_newest = opened.is_empty and bool(model.fingerprint)
     engine = Engine.open(opened, model, limits=LIMITS)
     health = engine.health()
     if lacks_the_newest:
-        note("the store begins after the validation part of the run's log; felrec import LOG brings in the rest")
+        note("the store starts after the validation part of the run's log; add the rest with felrec import LOG")
     note(
         "loaded",
         model=health.model,
@@ -57,16 +57,16 @@ def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | N
 
 
 def serve(engine: Engine, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
-    """Serve an engine until SIGTERM or SIGINT, then close it. `announce` is told the address once it answers."""
+    """Serve an engine until SIGTERM or SIGINT, then close it. `announce` receives the address when it is ready."""
     sys.setswitchinterval(SWITCH)
     gc.collect()
-    gc.freeze()  # what was loaded stays: looking through it again and again would hold everything up
+    gc.freeze()  # loaded objects stay, so the garbage collector must not scan them again and again
     app = create_app(engine, keys=keys, hosts=None if keys else Hosts.LOCAL)
     GracefulServer(configured(app), app.state.service, announce).run(sockets=[listener])
 
 
 def configured(app: FastAPI) -> uvicorn.Config:
-    """How uvicorn runs the application: quiet (we log ourselves), and patient with requests in flight."""
+    """The settings of uvicorn: no own logs, and time for requests in flight to finish."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -80,21 +80,21 @@ def configured(app: FastAPI) -> uvicorn.Config:
 
 
 class GracefulServer(uvicorn.Server):
-    """Reports not ready for a moment before it stops listening. A second signal stops it at once."""
+    """Reports not ready for a moment before it stops listening. A second signal stops it immediately."""
 
     def __init__(self, config: uvicorn.Config, service: Service, announce: Announce) -> None:
         super().__init__(config)
         self.service, self.announce = service, announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take requests, and say so."""
+        """Start accepting requests and announce the address."""
         await super().startup(sockets)
         for listener in sockets or ():
             host, port = listener.getsockname()[:2]
             self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop."""
+        """Start the shutdown."""
         if self.service.stopping:
             self.should_exit = True
             self.force_exit = sig == signal.SIGINT
@@ -108,7 +108,7 @@ class GracefulServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does it, but a signal that was obeyed is not raised again: the exit code is 0."""
+        """Like uvicorn's, but a handled signal is not raised again, so that the exit code is 0."""
         signals = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:

@@ -1,4 +1,4 @@
-"""The events of a store as a log again."""
+"""Export the events of a store as a log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
 
 
 def events_of(contents: Contents, log: InteractionLog | None = None) -> pl.DataFrame:
-    """User, item and time of every event, in order of arrival; those of the base first, if its log is given."""
+    """User, item and time of every event, in order of arrival; events of the base come first if its log is given."""
     users, items, times = list[str](), list[str](), list[float]()
-    for block in named_blocks(contents, log):  # most have one event, so no table for each
+    for block in named_blocks(contents, log):  # lists, because most blocks have one event
         users += block.users
         items += block.items
         times += block.times.tolist()

@@ -1,4 +1,4 @@
-"""Importing a whole log into a store, resumably."""
+"""Import a log into a store; an interrupted import can be resumed."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _NOTE = "import:"
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a log."""
+    """The result of an import."""
 
     events: int  # imported now
-    before: int  # that the store had already
-    late: int  # of those imported now: older than the newest of the store
+    before: int  # already in the store
+    late: int  # imported now, and older than the newest event of the store
     skipped: int = 0
 
 
 def note_of(fingerprint: str) -> str:
-    """Under which name a store keeps how much of a log it has."""
+    """The name of the note that records how much of a log a store has."""
     return f"{_NOTE}{fingerprint}"
 
 
 def taken_before(engine: Engine, log: InteractionLog) -> int:
-    """How many events of a log the store has: from earlier imports, or because it began with the state after them.
+    """Number of events of a log that the store has, from earlier imports or from its initial state.
 
-    A log that has grown since is recognised if the events it had then are its first ones.
+    A log that has grown since is recognised if its first events are unchanged.
     """
     return max((taken for known, length, taken in _known(engine) if _begins(log, known, length)), default=0)
 
 
 def _known(engine: Engine) -> Iterator[tuple[str, int, int]]:
-    """Logs that the store has something of: fingerprint, length as far as it can be told, and how many it has."""
+    """Logs with events in the store: fingerprint, probable length, and number of events in the store."""
     fingerprint, *cuts = engine.base.split(":")
     if len(cuts) == 2:
         train, validation = map(int, cuts)
@@ -65,30 +65,32 @@ def _begins(log: InteractionLog, fingerprint: str, length: int) -> bool:
 def import_log(
     engine: Engine, log: InteractionLog, progress: Progress | None = None, *, late: Late = "refuse"
 ) -> Imported:
-    """Submit the events of a log that the store lacks. Progress is written with the events, so a second call resumes.
+    """Submit the events of a log that the store lacks. Progress is stored with the events, so a second call resumes.
 
-    Events older than the newest of the store may be in it already: DataError says how many there are, unless `late`
-    says to import them as of now ("take") or to skip them.
+    Events older than the newest event of the store may already be in it. They raise DataError, unless `late` says to
+    import them as of now ("take") or to skip them ("skip").
     """
     if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
-        raise DataError("the log's newest event lies in the future; check --time-unit and the column of times")
+        raise DataError("the log's newest event is in the future; check --time-unit and --time-col")
     before, clock = taken_before(engine, log), engine.health().clock
     start = max(before, int(np.searchsorted(log.times, clock, side="right"))) if late == "skip" else before
     if late == "refuse" and (old := int((log.times[start:] < clock).sum())):
         raise DataError(
-            f"{old:,} of the {len(log) - start:,} events to take in are older than the newest of the store; if it has"
-            " them, add --late skip (only what is newer), else --late take (they count as of now)"
+            f"{old:,} of the {len(log) - start:,} events to import are older than the newest event of the store; if the"
+            " store has them, add --late skip (only newer events), else --late take (they count as of now)"
         )
     came_late, running = 0, None
-    for events, end in _chunks(log, start, engine.limits.submission):  # one is prepared while another is ingested
-        came_late += _finish(running, progress)  # before the next: its note must not hide a failure
+    for events, end in _chunks(
+        log, start, engine.limits.submission
+    ):  # the next chunk is prepared while the last is ingested
+        came_late += _finish(running, progress)  # before the next submission, whose note would hide a failure
         running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
     came_late += _finish(running, progress)
     return Imported(len(log) - start, before, came_late, start - before)
 
 
 def _finish(running: tuple[int, Future[Receipt]] | None, progress: Progress | None) -> int:
-    """Wait for a chunk; how many of its events came late."""
+    """Wait for a chunk; return the number of its late events."""
     if running is None:
         return 0
     events, future = running
@@ -99,7 +101,7 @@ def _finish(running: tuple[int, Future[Receipt]] | None, progress: Progress | No
 
 
 def _chunks(log: InteractionLog, start: int, size: int) -> Iterator[tuple[EventColumns, int]]:
-    """Events with their ids as strings, and where in the log they end."""
+    """Events with their ids as strings, and the index in the log after each chunk."""
     users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
     for begin in range(start, len(log), size):
         part = log.events[begin : begin + size]
@@ -107,7 +109,7 @@ def _chunks(log: InteractionLog, start: int, size: int) -> Iterator[tuple[EventC
 
 
 def named(events: Events, users: Sequence[str | None], items: Sequence[str | None]) -> EventColumns:
-    """Events with the ids of their rows, none of which is missing."""
+    """Events with the ids of their rows, none of which may be erased."""
     return EventColumns(
         [str(users[row]) for row in events.users.tolist()],
         [str(items[row]) for row in events.items.tolist()],
@@ -116,9 +118,9 @@ def named(events: Events, users: Sequence[str | None], items: Sequence[str | Non
 
 
 def id_strings(ids: Vocabulary, name: str) -> list[str]:
-    """All ids as the service spells them, checked as the service does."""
+    """All ids as strings, with the same checks as in the service."""
     texts: list[str] = ids.series.cast(pl.String).to_list()
     try:
         return [check_id(text, name) for text in texts]
     except ValueError as error:
-        raise DataError(f"an id cannot be served: {error}; change it in the log") from None
+        raise DataError(f"invalid id: {error}; change it in the log") from None

@@ -1,4 +1,4 @@
-"""Building a new store from the journal of another: with other weights, or without erased users."""
+"""Build a new store from the journal of another, e.g. with other weights or without erased users."""
 
 from __future__ import annotations
 
@@ -19,54 +19,54 @@ from felrec.service.engine.serving_state import ServingState
 from felrec.service.maintenance.importing import id_strings, named, note_of
 from felrec.store.protocol import EMPTY_BASE, Contents, Store
 
-_BLOCKS = 64  # applied between two writes
+_BLOCKS = 64  # blocks applied between two writes
 
 
 def events_to_replay(contents: Contents, log: InteractionLog | None) -> int:
-    """How many events a replay will apply, at most."""
+    """The most events that a replay will apply."""
     return len(contents.events) + (_base_end(contents, log) if log is not None else 0)
 
 
 def replay_store(
     contents: Contents, model: FittedModel, new: Store, log: InteractionLog | None, progress: Progress | None = None
 ) -> None:
-    """Fill a new store with a model that has seen nothing but the journal, block by block as it came.
+    """Fill a new store from an empty model, applying the journal in its original blocks.
 
-    A store that began with the state of a run needs the log of that run: its events go before the journal, so that
-    the new store has all events in its own journal.
+    A store that started with the state of a run needs the log of that run: its events are applied before the journal,
+    and the new store has all events in its own journal.
     """
     check_log(contents, log)
     begin(new, model, empty=True)
     state = ServingState(model, new.load())
     committer = Committer(new, state, IdempotencyStore(0.0, new), Limits().block, 0)
     blocks = named_blocks(contents, log)
-    while some := list(islice(blocks, _BLOCKS)):
+    while batch := list(islice(blocks, _BLOCKS)):
         numbering = state.numbering()
-        committer.commit_blocks([numbering.block(block) for block in some])
+        committer.commit_blocks([numbering.block(block) for block in batch])
         if progress:
-            progress(sum(map(len, some)))
+            progress(sum(map(len, batch)))
     committer.finish(contents.attributes, contents.answers, _notes(contents, log))
 
 
 def check_log(contents: Contents, log: InteractionLog | None) -> None:
-    """Refuse another log than the one whose state the store began with, and none where there was one."""
+    """Raise ConfigError unless `log` is the log that the store started with (None for an empty start)."""
     base = contents.identity.base
     if base != EMPTY_BASE and log is None:
-        raise ConfigError("the store began with the state of a run; give the log of that run with --log")
+        raise ConfigError("the store started with the state of a run; give the log of that run with --log")
     if log is not None and base.partition(":")[0] != log.fingerprint:
-        raise ConfigError("--log is not the log that the store began with; give that one, unchanged")
+        raise ConfigError("--log is not the log that the store started with; give that log, unchanged")
 
 
 def _base_end(contents: Contents, log: InteractionLog) -> int:
-    """How many events of the log the store began with: the training and the validation part."""
+    """Number of events of the log that the store started with: the train and validation parts."""
     return min(len(log), int(contents.identity.base.rpartition(":")[2]))
 
 
 def named_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[EventColumns]:
-    """The base, cut into blocks as ever, then the journal; erased users are in neither."""
+    """The base in blocks of the usual size, then the journal, both without erased users."""
     if log is not None:
         users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
-        # Rows of the base are those of the log, so an erased user is known without their id.
+        # The base has the rows of the log, so erased users are found without their ids.
         kept = np.array([name is not None for name in contents.users], dtype=bool)
         for block in log.events[: _base_end(contents, log)].blocks(Limits().block):
             if len(left := block[np.flatnonzero(kept[block.users])]):
