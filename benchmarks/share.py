@@ -29,11 +29,7 @@ from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer
 
 SHARES = (1.0, 0.5, 0.25, 0.125)
-CONSTANT_RATE = [
-    "warmup=0",
-    "schedule=epoch",
-    "epochs=100000",
-]  # far from the end of its cosine, the rate is almost constant
+CONSTANT_RATE = ["warmup=0", "schedule=epoch", "epochs=100000"]  # so long a cosine is almost constant
 
 
 class Clock:
@@ -60,9 +56,7 @@ class Clock:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, metavar="LOG", help="a log, as for felrec train")
-    parser.add_argument(
-        "--out", type=Path, required=True, help="folder for one JSON per share, share.json and the plot"
-    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for a JSON per share, share.json and the plot")
     parser.add_argument("--seconds", type=float, default=600.0, help="CPU seconds of training for each share")
     parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
     parser.add_argument(

@@ -144,7 +144,7 @@ def test_bad_events_and_questions_are_refused(model: FittedModel) -> None:
     assert len(model.user_ids) == before  # nothing was half taken in
     with pytest.raises(DataError, match="no events yet"):
         model.similar_items("no such item")
-    with pytest.raises(ConfigError, match="at least one"):
+    with pytest.raises(ConfigError, match="at least 1"):
         model.recommend("u", k=0)
     with pytest.raises(ConfigError, match="no vectors"):
         felrec.fit(SPLIT, model="popularity").audience(1)

@@ -50,9 +50,7 @@ class FittedModel:
     fingerprint: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     clock: float = 0.0  # the time of the newest event
-    pairs: PairRecords = field(
-        default_factory=lambda: np.zeros(0, PAIR), repr=False
-    )  # like `seen`, before any `observe`
+    pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR), repr=False)  # as `seen` before any `observe`
 
     def __post_init__(self) -> None:
         self._scorer = ItemScoreCache(self.recommender)

@@ -52,9 +52,7 @@ class ItemScoreCache:
         if kept is not None and np.array_equal(kept.rows, candidates):
             return kept.scores
         scores = model.item_scores(candidates)
-        if (
-            len(candidates) and int(candidates[-1]) == len(candidates) - 1
-        ):  # only the whole catalogue: a subset is unlikely to be requested again
+        if len(candidates) and int(candidates[-1]) == len(candidates) - 1:  # the whole catalogue; subsets seldom recur
             self._kept = _Kept(candidates, scores, model.version)
         return scores
 

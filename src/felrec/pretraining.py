@@ -73,9 +73,7 @@ def _open_run(path: Path, begun: dict[str, Any], resume: bool) -> RunDirectory:
     run = RunDirectory.open(path)
     for name, value in begun.items():
         if run.manifest.get(name) != value:
-            raise ConfigError(
-                f"{path} was started with other {name}; resume it with the same ones or choose another --out"
-            )
+            raise ConfigError(f"{path} was started with other {name}; resume it with those or choose another --out")
     return run
 
 

@@ -53,9 +53,7 @@ def train(
     if begun:
         job = job.as_begun(begun.manifest)
     recommender = job.build()
-    with _tensorboard(
-        job.training.tensorboard, out
-    ) as scalars:  # before the run, so that a missing package leaves no started run behind
+    with _tensorboard(job.training.tensorboard, out) as scalars:  # may fail, so before the run is created
         run = begun or RunDirectory.create(out, job.manifest())
         with run.alone():
             if run.manifest["finished"]:

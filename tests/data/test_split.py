@@ -58,12 +58,12 @@ def test_a_short_log_cannot_be_split(n: int) -> None:
 
 
 def test_shares_that_leave_no_train_part_are_refused() -> None:
-    with pytest.raises(DataError, match="shares that leave some to each part"):
+    with pytest.raises(DataError, match="leave at least one event for each part"):
         split_log(log_of(list(range(20)), list(range(20))), validation=0.5, test=0.5)
 
 
 def test_a_share_of_nothing_is_refused_by_its_name() -> None:
-    with pytest.raises(DataError, match=r"test=0\.0: of 20 events"):
+    with pytest.raises(DataError, match=r"test=0\.0: 20 events give"):
         split_log(log_of(list(range(20)), list(range(20))), test=0.0)
 
 

@@ -45,7 +45,7 @@ def test_one_process_at_a_time_trains_in_a_run(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"cannot be written .*; free disk space, then continue with --resume"):
+    with pytest.raises(CheckpointError, match=r"cannot be written .*; free space, then use --resume"):
         write_tensors({"a": torch.zeros(2)}, tmp_path / "no folder" / "a.safetensors")
 
 

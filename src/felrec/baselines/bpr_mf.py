@@ -31,9 +31,7 @@ class BPRMF(LearnedItems):
     represents = frozenset({"observed"})
 
     def __init__(self, settings: BPRMFSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw from the global generator when created: restore it afterwards
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator: restore it afterwards
             super().__init__(sizes.train_items)
             self.user_table = nn.Embedding(sizes.train_users, settings.width)
             self.item_table = nn.Embedding(sizes.train_items, settings.width)

@@ -61,9 +61,7 @@ class GRU4Rec(LearnedItems):
 
     def __init__(self, settings: GRU4RecSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
         s = settings
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw from the global generator when created: restore it afterwards
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator: restore it afterwards
             super().__init__(sizes.train_items)
             first = OneHotGRUCell(self.items + 1, s.width)  # row 0 starts a session, row r + 1 is item r
             self.cells = nn.ModuleList([first, *(nn.GRUCell(s.width, s.width) for _ in range(s.layers - 1))])

@@ -30,9 +30,7 @@ class GRU4RecBPTT(NextItem):
 
     def __init__(self, settings: GRU4RecBPTTSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
         s = settings
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw from the global generator when created: restore it afterwards
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator: restore it afterwards
             super().__init__(sizes.train_items, s.width, s.history_length, s.negatives)
             # Separate layers, because the dropout inside a multi-layer GRU cannot use our generator.
             self.layers = nn.ModuleList(nn.GRU(s.width, s.width, batch_first=True) for _ in range(s.layers))

@@ -31,9 +31,7 @@ class JODIESettings(Settings):
     """JODIE*; the defaults are those of the paper and the authors' code."""
 
     width: int = Field(128, ge=1, description="size of every vector")
-    time: Literal["off", "on"] = Field(
-        "off", description="use the time since the last event of users and items; off as in the paper"
-    )
+    time: Literal["off", "on"] = Field("off", description="use the time since the last event; off as in the paper")
     online_lr: float = Field(0.01, ge=0, description="learning rate of the step per observed block; 0: no step")
 
 
@@ -60,9 +58,7 @@ class JODIE(LearnedWeights, StateOfTables):
     def __init__(self, settings: JODIESettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
         super().__init__()
         self.settings, width = settings, settings.width
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw from the global generator when created: restore it afterwards
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator: restore it afterwards
             self.user_table = nn.Embedding(sizes.users, width)
             self.item_table = nn.Embedding(sizes.items, width)
             self.user_rnn = nn.RNNCell(width + 1, width)

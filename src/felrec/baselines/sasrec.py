@@ -42,9 +42,7 @@ class SASRec(NextItem):
 
     def __init__(self, settings: SASRecSettings, seed: int, device: torch.device | str, sizes: Sizes) -> None:
         s = settings
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw from the global generator when created: restore it afterwards
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator: restore it afterwards
             super().__init__(sizes.train_items, s.width, s.history_length, s.negatives)
             self.register_buffer("codes", sinusoids(s.history_length, s.width), persistent=False)
             self.input_norm = nn.LayerNorm(s.width)

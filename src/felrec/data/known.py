@@ -49,7 +49,5 @@ def _read_pairs(path: Path) -> PairRecords:
         for name in PAIR.names or ():
             records[name] = frame[name].to_numpy()
     except (OSError, pl.exceptions.PolarsError):
-        raise CheckpointError(
-            f"{path} is missing, damaged or from an older felrec; restore it or train again"
-        ) from None
+        raise CheckpointError(f"{path} is missing, damaged or outdated; restore it or train again") from None
     return records

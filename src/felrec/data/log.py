@@ -142,9 +142,7 @@ def log_of(
     item_rows, item_ids = _numbered(items, order)
     for ids, role in ((user_ids, "user"), (item_ids, "item")):
         if len(ids) < 2:
-            raise DataError(
-                f"{source}: all events have the same {role}, so there is nothing to learn; check --{role}-col"
-            )
+            raise DataError(f"{source}: all events have the same {role}; check --{role}-col, or give another log")
     return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids)
 
 
@@ -154,16 +152,14 @@ def _numbered(codes: Codes, order: NDArray[np.integer]) -> tuple[Rows, Vocabular
 
 
 def as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
-    """Convert the three columns of any kind of frame. felrec itself never imports pandas or pyarrow."""
+    """Convert the three columns of any kind of frame. Only the caller imports pandas or pyarrow."""
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, pl.DataFrame):
         return frame
     library = type(frame).__module__.split(".")[0]
     if library not in ("pandas", "pyarrow"):
-        raise DataError(
-            f"{source}: {type(frame).__name__} is not a frame; give a polars, pandas or pyarrow frame, or a path"
-        )
+        raise DataError(f"{source}: {type(frame).__name__} is not a frame of polars, pandas or pyarrow; convert it")
     names = list(map(str, frame.columns if library == "pandas" else frame.column_names))
     columns = wanted.find(names, source)
     try:

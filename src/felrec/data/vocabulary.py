@@ -67,9 +67,7 @@ class Vocabulary:
         """Return the ids of `rows`."""
         wanted = np.asarray(rows, dtype=np.int64).reshape(-1)
         if len(wanted) and not (wanted.min() >= 0 and wanted.max() < len(self)):
-            raise IndexError(
-                f"rows {wanted.min()} to {wanted.max()} are out of range for a vocabulary of {len(self)} ids"
-            )
+            raise IndexError(f"rows {wanted.min()} to {wanted.max()} are out of range; there are {len(self)} ids")
         if self._series is None and self._ids is not None:
             return cast("list[int] | list[str]", list(map(self._ids.__getitem__, wanted.tolist())))
         return self.series.gather(wanted).to_list()

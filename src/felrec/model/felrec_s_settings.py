@@ -12,11 +12,7 @@ from felrec.model.signals.signal_set import NEED_TREND, SIGNALS, SignalName
 DEFAULT_SIGNALS: list[SignalName] = [name for name in SIGNALS if name != "hit-rates"]
 _SWITCHES = {"cosine": "vectors", "domain": "profile", "rates": "hit-rates"}  # switches of format 1, and their signals
 _ALWAYS_ON = ("seeded", "gate", "adaptive")  # switches of format 1 that no longer exist
-_TABLES = {
-    "own_items": "repetition",
-    "near_items": "together",
-    "next_items": "follows",
-}  # sizes; 0 meant off in format 1
+_TABLES = {"own_items": "repetition", "near_items": "together", "next_items": "follows"}  # 0: off in format 1
 
 
 class FELRecSSettings(Settings):
@@ -46,9 +42,7 @@ class FELRecSSettings(Settings):
             return values
         off = [name for name in (*_ALWAYS_ON, *_TABLES, "domain") if not values[name]]
         if off:
-            raise ValueError(
-                f"this run of an older felrec was trained without {off[0]} and cannot be loaded; train again"
-            )
+            raise ValueError(f"an older felrec trained this run without {off[0]}; it cannot be loaded, train again")
         on = {signal for switch, signal in _SWITCHES.items() if values[switch]} | {"trend", *_TABLES.values()}
         kept = {name: value for name, value in values.items() if name not in (*_SWITCHES, *_ALWAYS_ON)}
         return {**kept, "signals": [name for name in SIGNALS if name in on]}

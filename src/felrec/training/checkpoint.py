@@ -169,9 +169,7 @@ def write_tensors(tensors: Tensors, path: Path) -> None:
     try:
         save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, path)
     except SafetensorError as error:
-        raise CheckpointError(
-            f"{path} cannot be written ({error}); free disk space, then continue with --resume"
-        ) from None
+        raise CheckpointError(f"{path} cannot be written ({error}); free space, then use --resume") from None
 
 
 def _is_of_a_run(name: str) -> bool:

@@ -244,9 +244,7 @@ def test_a_full_disk(site: Site, known: Callable[..., str], tmp_path: Path) -> N
 
 
 def test_what_must_be_placed_by_hand_says_so_and_is_then_found(tmp_path: Path) -> None:
-    with pytest.raises(
-        FetchError, match=r"twitch-full cannot be fetched; download it manually from .* full_a\.csv\.gz"
-    ):
+    with pytest.raises(FetchError, match=r"twitch-full cannot be fetched; download it manually .* full_a\.csv\.gz"):
         fetch("twitch-full", tmp_path)
     (tmp_path / "twitch-full").mkdir()
     (tmp_path / "twitch-full" / "full_a.csv.gz").write_bytes(b"x")

@@ -32,9 +32,7 @@ def _check(opened: zipfile.ZipFile, name: str, parent: Path) -> None:
     for member in opened.infolist():
         parts = Path(member.filename.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or stat.S_ISLNK(member.external_attr >> 16):
-            raise FetchError(
-                f"{name} holds {member.filename!r}, which points outside its folder; do not use this archive"
-            )
+            raise FetchError(f"{name} holds {member.filename!r}, which points outside its folder; do not use it")
     needed = sum(member.file_size for member in opened.infolist())
     free = shutil.disk_usage(parent).free
     if needed > free:

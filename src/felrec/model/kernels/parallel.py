@@ -73,8 +73,6 @@ class _Pieces(torch.autograd.Function):
 @cache
 def _workers(threads: int) -> ThreadPoolExecutor:
     workers = ThreadPoolExecutor(threads, "felrec", initializer=torch.set_num_threads, initargs=(1,))
-    started = Barrier(
-        threads
-    )  # all threads start now: starting one changes torch's settings, which must not happen during computation
+    started = Barrier(threads)  # start all threads now: each changes settings of torch, which is unsafe later
     list(workers.map(lambda _: started.wait(), range(threads)))
     return workers

@@ -37,9 +37,7 @@ class Sequences:
             return [self.order] if len(self) else []
         chunks, start, ascending = [], 0, self.lengths[self.order]
         while start < len(self):
-            guess = min(
-                len(self), start + max(1, _TOKENS // ascending[start])
-            )  # an upper bound, because later ones are longer
+            guess = min(len(self), start + max(1, _TOKENS // ascending[start]))  # at most: later ones are longer
             stop = min(len(self), start + max(1, _TOKENS // ascending[guess - 1]))
             chunks.append(self.order[start:stop])
             start = stop

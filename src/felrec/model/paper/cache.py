@@ -29,9 +29,7 @@ class Cache:
     def clear(self) -> None:
         """Remove all vectors."""
         self._table = torch.zeros(1, self.width, device=self.device)  # table row r + 1 is cache row r
-        self._lengths = torch.zeros(
-            1, device=self.device
-        )  # norms of the vectors, for the cosine with the whole catalogue
+        self._lengths = torch.zeros(1, device=self.device)  # norms of the vectors, for the cosine with all of them
         self._rows = 0
 
     def __len__(self) -> int:

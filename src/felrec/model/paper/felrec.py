@@ -64,9 +64,7 @@ class FELRec(LearnedWeights):
         super().__init__()
         self.settings = s = settings or FELRecSettings()
         generator = torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw from the global generator when created: restore it afterwards
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator: restore it afterwards
             self.encoder = Encoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length, s.type_embedding)
             heads = (s.normalisation, s.projection == "mlp", s.share_projections)
             if variant == "q":

@@ -31,7 +31,5 @@ class Queue(nn.Module):
         newest = projections.detach()[-size:]
         start = self.next + len(projections) - len(newest)
         at = torch.arange(start, start + len(newest), device=self.keys.device) % size
-        self.keys = self.keys.index_copy(
-            0, at, newest.to(self.keys.dtype)
-        )  # a new tensor, because autograd still needs the old one
+        self.keys = self.keys.index_copy(0, at, newest.to(self.keys.dtype))  # a new tensor: autograd keeps the old one
         self.next = (self.next + len(projections)) % size

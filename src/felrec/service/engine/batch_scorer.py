@@ -15,10 +15,7 @@ from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Question
 
 _TOGETHER = 16  # questions per batch; more would delay the first and gain little
-_LEAST = (
-    1,
-    2,
-)  # queue lengths that wake each thread: the second helps under load and otherwise leaves the GIL to the writer
+_LEAST = 1, 2  # queue lengths that wake each thread: the second only helps under load, to leave the GIL to the writer
 
 
 @dataclass(frozen=True)

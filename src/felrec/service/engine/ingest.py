@@ -45,9 +45,7 @@ class IngestThread:
         """Queue events, or return the future of the same submission if it is already queued."""
         submission.future.set_running_or_notify_cancel()  # a client that disconnects must not cancel its post
         if len(submission) > self._limits.submission:
-            raise InvalidRequest(
-                f"{len(submission)} events are too many; send at most {self._limits.submission:,} at a time"
-            )
+            raise InvalidRequest(f"{len(submission)} events; send at most {self._limits.submission:,} at a time")
         with self._changed:
             if submission.key and (before := self._answers.waiting_for(submission.key)):
                 return before

@@ -66,9 +66,7 @@ class Guard:
             raise Problem(401, f"{missing}; {advice}", {"www-authenticate": "Bearer"})
         needed = needed_scope(scope["method"], scope["path"])
         if needed not in allowed:
-            raise Problem(
-                403, f"this API key lacks the scope {needed}; create one with felrec keys add --scope {needed}"
-            )
+            raise Problem(403, f"this API key cannot {needed}; create one with felrec keys add --scope {needed}")
 
 
 def is_public(path: str) -> bool:

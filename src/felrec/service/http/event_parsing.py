@@ -64,9 +64,7 @@ def read_time(given: object, now: float) -> float | None:
     if seconds >= MILLISECONDS_FROM:
         raise ValueError("timestamp: after the year 5000; give seconds, not milliseconds")
     if seconds > now + LIMITS.future_seconds:
-        raise ValueError(
-            f"timestamp: more than {LIMITS.future_seconds:.0f} s in the future; correct the sender's clock"
-        )
+        raise ValueError(f"timestamp: more than {LIMITS.future_seconds:.0f} s in the future; set the sender's clock")
     return seconds
 
 

@@ -67,9 +67,7 @@ class KeyFile:
         """Create a key. The secret is returned and not stored."""
         chosen = tuple(scope for scope in SCOPES if scope in set(scopes))
         if not chosen or set(scopes) - set(SCOPES):
-            raise ConfigError(
-                f"a key needs one or more of the scopes {', '.join(SCOPES)}; give --scope read or --scope write"
-            )
+            raise ConfigError(f"a key needs scopes out of {', '.join(SCOPES)}; give --scope read or --scope write")
         identifier = secrets.token_hex(4)
         secret = f"felrec_{identifier}_{secrets.token_urlsafe(32)}"
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -98,20 +96,13 @@ class KeyFile:
             status = self.path.stat()
         except FileNotFoundError:
             return None
-        return (
-            status.st_ctime_ns,
-            status.st_mtime_ns,
-            status.st_size,
-            status.st_ino,
-        )  # permission changes affect only the first
+        return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino  # chmod changes only the first
 
     def _read(self) -> list[Key]:
         try:
             document = json.loads(self.path.read_text(encoding="utf-8"))
             if document["version"] != VERSION:
-                raise ConfigError(
-                    f"{self.path}: unsupported version {document['version']}; use the felrec that wrote it"
-                )
+                raise ConfigError(f"{self.path}: unknown version {document['version']}; use the felrec that wrote it")
             return [Key(**{**entry, "scopes": tuple(entry["scopes"])}) for entry in document["keys"]]
         except (ValueError, KeyError, TypeError):
             raise ConfigError(f"{self.path}: not a key file; create one with felrec keys add") from None

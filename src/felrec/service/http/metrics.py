@@ -37,9 +37,7 @@ class Metrics:
             registry=self.registry,
         )
         self.events = Counter("felrec_events", "Events acknowledged, including repeated posts.", registry=self.registry)
-        self.late = Counter(
-            "felrec_late_events", "Events acknowledged that are older than the newest.", registry=self.registry
-        )
+        self.late = Counter("felrec_late_events", "Of these, events older than the newest.", registry=self.registry)
         self.rejected = Counter("felrec_rejected_rows", "Rejected rows of posts.", registry=self.registry)
         self.refused = Counter(
             "felrec_refused_requests", "Requests answered with 429, 503 or 507.", ("status",), registry=self.registry

@@ -80,9 +80,7 @@ def import_log(
             " store has them, add --late skip (only newer events), else --late take (they count as of now)"
         )
     came_late, running = 0, None
-    for events, end in _chunks(
-        log, start, engine.limits.submission
-    ):  # the next chunk is prepared while the last is ingested
+    for events, end in _chunks(log, start, engine.limits.submission):  # prepared while the last one is ingested
         came_late += _finish(running, progress)  # before the next submission, whose note would hide a failure
         running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
     came_late += _finish(running, progress)
