@@ -67,7 +67,8 @@ def test_fit_writes_nothing_and_equals_what_train_returns_and_load_reads(
         patched.setattr(runs, "load", None)  # what was trained is not read again
         patched.setattr(Known, "load", None)
         models = [felrec.fit(SPLIT, name, **settings), felrec.train(SPLIT, name, run, settings)]
-    assert list(nothing.iterdir()) == []
+    left = [entry.name for entry in nothing.iterdir() if not entry.name.startswith("torchinductor")]  # torch's own
+    assert left == []
     models.append(felrec.load(run))
     answers = []
     monkeypatch.setattr("felrec.fitted.time", SimpleNamespace(time=lambda: 0.0))  # all are asked at the same time
