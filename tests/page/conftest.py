@@ -49,7 +49,7 @@ def serving(run: Path, store: Path, *options: object) -> Iterator[tuple[str, sub
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
     assert process.stdout is not None
-    watchdog = threading.Timer(200, process.kill)
+    watchdog = threading.Timer(1_200, process.kill)  # longer than all tests: one service lives for the whole session
     watchdog.start()
     try:
         address = re.search(r"http://\S+", process.stdout.readline())
