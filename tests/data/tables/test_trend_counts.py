@@ -20,32 +20,28 @@ def counted(items: Rows, size: int) -> TrendCounts:
     return counts
 
 
-@pytest.mark.parametrize("size", [1, 7, 37, 256, 1_500])
+@pytest.mark.parametrize("size", [1, 7, 37, 64, 100, 256, 1_500])
 def test_counts_have_one_meaning_for_every_item_at_every_block_size(size: int) -> None:
-    """Events fade up to the last moment; those since count in full."""
+    """As of the last multiple of 64 events: events up to it have decayed, later ones count in full."""
     counts = counted(ITEMS, size)
-    assert counts.events == len(ITEMS)
-    assert 0 <= counts.events - counts.moment < 64
+    assert (counts.events, counts.moment) == (1_500, 1_472)
     age = np.maximum(counts.moment - np.arange(1, len(ITEMS) + 1), 0)
-    faded = np.exp2(-age[:, None] / TREND_HALF_LIVES)
-    expected = np.stack([faded[item == ITEMS].sum(axis=0) for item in ASKED])
+    left = np.exp2(-age[:, None] / TREND_HALF_LIVES)
+    expected = np.stack([left[item == ITEMS].sum(axis=0) for item in ASKED])
     np.testing.assert_allclose(counts.decayed(ASKED), expected, rtol=1e-3)
     firsts = [int(np.flatnonzero(item == ITEMS)[0]) if (item == ITEMS).any() else None for item in ASKED]
     ages = [0 if first is None else max(counts.moment - first, 1) for first in firsts]
     assert counts.ages(ASKED).tolist() == ages
 
 
-def test_a_moment_comes_with_every_block_of_256_and_every_64_single_events() -> None:
-    counts = TrendCounts()
-    for start in range(0, 8_192, 256):
-        counts.apply_change(counts.change(np.arange(256, dtype=np.int32)))
-        assert counts.moment == counts.events == start + 256
+def test_between_two_moments_an_event_changes_its_own_item_alone() -> None:
+    counts = counted(np.arange(8_192, dtype=np.int32) % 256, 256)
     before = counts.decayed(np.array([3, 5]))
     for event in range(63):
         counts.apply_change(counts.change(np.array([3], dtype=np.int32)))
         assert (counts.events, counts.moment) == (8_193 + event, 8_192)
         touched, untouched = counts.decayed(np.array([3, 5]))
-        np.testing.assert_allclose(touched, before[0] + event + 1, rtol=1e-5)  # each counts in full, nothing fades
+        np.testing.assert_allclose(touched, before[0] + event + 1, rtol=1e-5)  # each counts in full
         assert (untouched == before[1]).all()
     counts.apply_change(counts.change(np.array([3], dtype=np.int32)))
     assert counts.moment == counts.events
@@ -61,10 +57,9 @@ def test_state_comes_back(size: int) -> None:
 
 
 def test_an_item_that_was_forgotten_is_new_when_it_comes_again() -> None:
-    counts = TrendCounts()
-    counts.apply_change(counts.change(np.array([0, 1, 1, 0], dtype=np.int32)))
-    counts.apply_change(counts.forget(np.array([1], dtype=np.int32), np.array([2]), np.array([0])))
-    assert counts.ages(np.array([0, 1], dtype=np.int32)).tolist() == [4, 0]
+    counts = counted(np.array([0, 1, 1, 0] * 32, dtype=np.int32), 128)
+    counts.apply_change(counts.forget(np.array([1], dtype=np.int32), np.array([64]), np.array([0])))
+    assert counts.ages(np.array([0, 1], dtype=np.int32)).tolist() == [128, 0]
     counts.apply_change(counts.change(np.array([1], dtype=np.int32)))
     assert counts.ages(np.array([1], dtype=np.int32)).tolist() == [1]
 

@@ -1,8 +1,9 @@
 """Decayed event counts of each item, at several half-lives.
 
-**Now.** Counts are read as of the last *moment*: events before it have decayed since, events after it count in full.
-A block that ends 64 or more events after the last moment sets a new one (in a young log, a sixteenth of its events).
-So between two moments only the features of touched items change, which a service can afford after every event.
+**Now.** Counts are read as of the last *moment*, which is the last multiple of 64 events: events up to it have decayed
+since, events after it count in full. This holds for every item, however events are cut into blocks. (In a log of fewer
+than 64 events every event is a moment.) Between two moments only the features of touched items change, which a service
+can afford after every event.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import TableState
 
 TREND_HALF_LIVES = np.array([30, 100, 300, 1_000, 3_000, 10_000, 100_000], dtype=np.float32)  # in events of the log
-_PACE = 64  # events between two moments: fewer gain nothing that was measured, and cost a service more
+_PACE = 64  # events between two moments; part of the format of a state. Fewer cost a service more and gain nothing
 _TOTAL = TREND_HALF_LIVES / np.log(np.float32(2))  # the decayed count of all items, once the log is long enough
 
 Floats = NDArray[np.float32]
@@ -65,34 +66,38 @@ class TrendCounts:
     def moment_after(self, events: int) -> int:
         """The last moment after applying this many more events."""
         after = self.events + events
-        return after if after - self.moment >= min(_PACE, self.moment // 16) else self.moment
+        return after if after < _PACE else max(self.moment, after // _PACE * _PACE)
 
     def change(self, items: Rows) -> RowChange:
         """The rows that events of `items` change."""
-        touched, first_place = np.unique(items, return_index=True)
-        first = self._first.read(touched)
-        first = np.where(first > 0, first, self.events + 1 + first_place)
         after, moment = self.events + len(items), self.moment_after(len(items))
-        numbers, log = np.arange(self.events + 1, after + 1), np.array([[after, moment]])
+        fresh = np.stack([np.arange(self.events + 1, after + 1), items], axis=1)  # number and item of each event
+        recorded, decaying = len(self._recorded()), fresh[:0]
         if moment > self.moment:
-            at = np.zeros(1, dtype=np.int32)
-            return {"first": (touched, first), **self._faded_at(moment, items, numbers), "events": (at, log)}
-        at = np.append(0, 1 + len(self._recorded()) + np.arange(len(items))).astype(np.int32)
+            recorded, decaying = 0, np.concatenate([self._since(), fresh[fresh[:, 0] <= moment]])
+        later = fresh[fresh[:, 0] > moment]
+        touched, place = np.unique(np.concatenate([decaying[:, 1], items]), return_inverse=True)
+        touched = touched.astype(np.int32)
+        mass, last = self._mass.read(touched), self._last.read(touched)
+        if moment > self.moment:
+            mass *= _decay(moment - last)
+            np.add.at(mass, place[: len(decaying)], _decay(moment - decaying[:, 0]))
+            last[:] = moment
         return {
-            "mass": (touched, self._mass.read(touched)),
-            "last": (touched, self._last.read(touched)),
-            "first": (touched, first),
-            "events": (at, np.concatenate([log, np.stack([numbers, items], axis=1)])),
+            "mass": (touched, mass),
+            "last": (touched, last),
+            "first": (touched, self._first_events(touched, place[len(decaying) :], fresh[:, 0])),
+            "events": (
+                np.append(0, 1 + recorded + np.arange(len(later))).astype(np.int32),
+                np.concatenate([[[after, moment]], later]),
+            ),
         }
 
-    def _faded_at(self, moment: int, items: Rows, numbers: NDArray[np.int64]) -> RowChange:
-        """The counts, at a new moment, of all items with events since the last moment."""
-        since = self._since()
-        items = np.concatenate([since[:, 1], items]).astype(np.int32)
-        touched, place = np.unique(items, return_inverse=True)
-        mass = self._mass.read(touched) * _faded(moment - self._last.read(touched))
-        np.add.at(mass, place, _faded(moment - np.concatenate([since[:, 0], numbers])))
-        return {"mass": (touched, mass), "last": (touched, np.full(len(touched), moment))}
+    def _first_events(self, touched: Rows, place: NDArray[np.integer], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of the first events of items, `place` being which of them each event is of."""
+        first, earliest = self._first.read(touched), np.full(len(touched), np.iinfo(np.int64).max)
+        np.minimum.at(earliest, place, numbers)
+        return np.where(first > 0, first, earliest)
 
     def _recorded(self) -> NDArray[np.int64]:
         """The rows of events since the last moment."""
@@ -125,7 +130,7 @@ class TrendCounts:
 
     def decayed(self, items: Rows) -> Floats:
         """Decayed counts (B, half-lives), as of now."""
-        mass: Floats = self._mass.read(items) * _faded(self.moment - self._last.read(items))
+        mass: Floats = self._mass.read(items) * _decay(self.moment - self._last.read(items))
         since = self._since()[:, 1]
         if len(since):
             counts = np.bincount(since, minlength=int(items.max(initial=0)) + 1)
@@ -152,10 +157,11 @@ class TrendCounts:
         self.clear()
         for name, column in self._columns().items():
             column.load(state[name])
-        self._log[: len(state["events"])] = state["events"]  # a state of format 1 has only the first row
+        rows = state["events"][:_PACE]  # a state of format 1 has only the first row
+        self._log[: len(rows)] = rows
 
 
-def _faded(events: NDArray[np.integer]) -> Floats:
+def _decay(events: NDArray[np.integer]) -> Floats:
     """The remaining share (B, half-lives) of a weight after this many events; 1 for negative numbers."""
-    faded: Floats = np.exp2(-np.maximum(events, 0).astype(np.float32)[:, None] / TREND_HALF_LIVES)
-    return faded
+    left: Floats = np.exp2(-np.maximum(events, 0).astype(np.float32)[:, None] / TREND_HALF_LIVES)
+    return left
