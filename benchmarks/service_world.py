@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from felrec import runs
-from felrec.data.events import Events
+from felrec.data.events import Events, all_rows
 from felrec.data.seen import PAIR, PairRecords
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.fitted import FittedModel
-from felrec.service.engine.identity import identity_of, whole
+from felrec.service.engine.identity import identity_of
 from felrec.store.protocol import Base, Contents, TableSpec
 from felrec.store.sqlite import SqliteStore
 
@@ -61,7 +61,7 @@ def fill(path: Path, run: Path, world: World) -> None:
     state, pairs = made_up(model, world)
     users, items = [world.user(row) for row in range(world.users)], [world.item(row) for row in range(world.items)]
     tables = [TableSpec(name, values.dtype.str, values.shape[1:]) for name, values in state.items()]
-    base = Base(users, items, pairs, NEWEST, tables, whole(state))
+    base = Base(users, items, pairs, NEWEST, tables, all_rows(state))
     store = SqliteStore(path)
     store.begin(identity_of(model, empty=False), base)
     store.close()

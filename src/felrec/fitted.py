@@ -132,7 +132,7 @@ class FittedModel:
 
     def _representing(self) -> Representing:
         if not isinstance(self.recommender, Representing):
-            raise ConfigError(f"{self.name} has no vectors to compare; use a felrec model")
+            raise ConfigError(f"{self.name} has no vectors to compare; use a felrec model that has the signal vectors")
         return self.recommender
 
     def _best(self, scores: Tensor, rows: Rows, ids: Vocabulary, k: int) -> list[Scored]:

@@ -14,6 +14,7 @@ from felrec.data.seen import PAIR, SeenPairs
 from felrec.data.split import Sizes
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import CheckpointError, ConfigError
+from felrec.files import write_atomically
 from felrec.fitted import FittedModel
 from felrec.recommender import Tensors
 from felrec.registry import model_kind
@@ -83,4 +84,4 @@ def save_weights(folder: Path, model: str, settings: dict[str, Any], weights: Te
     """Write weights that `load_weights` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(weights, folder / _WEIGHTS)
-    (folder / _MODEL).write_text(json.dumps({"model": model, "settings": settings}, indent=2) + "\n")
+    write_atomically(folder / _MODEL, json.dumps({"model": model, "settings": settings}, indent=2) + "\n")

@@ -267,7 +267,7 @@ class ErasureContext:
 class Forgetting(Servable, Protocol):
     """A servable recommender that can erase one user without applying all other events again."""
 
-    def forget(self, user: int, remains: ErasureContext) -> RowChange:
+    def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The rows that erasing a user would write: those of the user and of their items. Does not write them."""
         ...
 

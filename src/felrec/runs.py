@@ -159,7 +159,8 @@ def _reopen(out: Path, job: Job, given: dict[str, Any]) -> RunDirectory:
     if fingerprint(run.manifest) != job.split.fingerprint:
         raise CheckpointError(f"{out} was started on another log; resume it with that log or choose another --out")
     asked = {**job.settings.model_dump(), **job.training.model_dump()}
-    begun = {**run.manifest["settings"], **run.manifest["training"]}
+    as_begun = job.as_begun(run.manifest)
+    begun = {**as_begun.settings.model_dump(), **as_begun.training.model_dump()}
     for setting in given:
         if asked[setting] != begun[setting]:
             raise ConfigError(f"{out} was started with {setting}={begun[setting]}; resume it without changing that")

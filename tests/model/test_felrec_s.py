@@ -421,3 +421,49 @@ def test_users_are_told_from_the_most_recent_ones_also_after_a_resume() -> None:
     assert recent == list(range(2_900 - 2_048, 2_900))
     again.load_memory(made.memory())
     assert again.memory()["recent_users"].tolist() == recent
+
+
+@pytest.mark.parametrize(
+    ("signals", "what"),
+    [
+        ("profile,vectors", "needs trend"),
+        ("trend,hit-rates", "hit-rates needs repetition, together or follows"),
+        ("", "at least one"),
+        ("trend,trend", "each name once"),
+        ("trend,magic", "should be 'trend'"),
+    ],
+)
+def test_signals_that_make_no_model_are_refused(signals: str, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        FELRecSSettings.model_validate({"signals": signals})
+
+
+def test_the_order_of_signals_says_nothing() -> None:
+    given: list[object] = ["vectors, trend", ["trend", "vectors"]]
+    settings = [FELRecSSettings.model_validate({"signals": names}) for names in given]
+        FELRecSSettings.model_validate({"signals": names}) for names in ("vectors, trend", ["trend", "vectors"])
+    ]
+    assert settings[0] == settings[1]
+
+
+def test_weights_of_another_model_are_refused() -> None:
+    whole, counts = model(), model(signals=without("vectors"))
+    with pytest.raises(RuntimeError, match="Missing"):
+        whole.load_weights(counts.weights())
+    with pytest.raises(RuntimeError, match="nonsense"):
+        whole.load_weights({**whole.weights(), "nonsense": torch.zeros(1)})
+    vectors = {name: weight for name, weight in whole.weights().items() if name.startswith("encoder.")}
+    counts.load_weights(counts.weights() | vectors)  # as in a run of format 1 that did not use them
+    smaller = model(signals=["trend", "repetition"])
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        smaller.load_weights(whole.weights())
+
+
+def test_a_change_of_the_profile_may_come_in_any_order() -> None:
+    made, other = model(), model()
+    made.observe(EVENTS[:300])
+    assert made.signals.profile
+    assert other.signals.profile
+    rows, means = np.array([1, 0], dtype=np.int32), made.state()["log_domain"].numpy()[::-1]
+    other.signals.profile.apply_change({"log_domain": (rows, means)})
+    assert torch.equal(other.state()["log_domain"], made.state()["log_domain"])

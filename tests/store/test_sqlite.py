@@ -16,7 +16,7 @@ from felrec.data.events import Events
 from felrec.errors import FelrecError, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Attributes, IdempotencyKey
-from felrec.store.protocol import Answer, Base, Batch, Contents, Identity, TableSpec
+from felrec.store.protocol import Base, Batch, Contents, Identity, StoredReceipt, TableSpec
 from felrec.store.records import encode_events
 from felrec.store.sqlite import SqliteStore
 from stores import contents_of, fitted, made_up, open_engine, post, submit
@@ -175,7 +175,10 @@ def test_a_backup_that_finds_no_room_names_the_copy(tmp_path: Path, monkeypatch:
 def test_an_answer_is_kept_until_it_expires(tmp_path: Path) -> None:
     now = time.time()
     with begun(tmp_path / "s") as store:
-        kept, old = Answer(b"k" * 16, b"b" * 16, "{}", now + 60), Answer(b"o" * 16, b"b" * 16, "{}", now - 60)
+        kept, old = (
+            StoredReceipt(b"k" * 16, b"b" * 16, "{}", now + 60),
+            StoredReceipt(b"o" * 16, b"b" * 16, "{}", now - 60),
+        )
         store.commit(replace(one_block(), answers=[kept, old]))
         assert store.answer(kept.key) == kept
         assert store.answer(old.key) is None
@@ -290,7 +293,7 @@ def test_verify_names_what_is_wrong(filled: Path, tmp_path: Path) -> None:
 
 def test_an_answer_that_expired_is_removed_by_the_next_write(tmp_path: Path) -> None:
     with begun(tmp_path / "s") as store:
-        store.commit(replace(one_block(), answers=[Answer(b"o" * 16, b"b" * 16, "{}", time.time() - 60)]))
+        store.commit(replace(one_block(), answers=[StoredReceipt(b"o" * 16, b"b" * 16, "{}", time.time() - 60)]))
         store.commit(one_block(1, 2))
         assert store.load().answers == []
 

@@ -64,9 +64,9 @@ class Popularity(Weightless):
         """Write the counts."""
         self.counts.apply_change(change)
 
-    def forget(self, user: int, remains: ErasureContext) -> RowChange:
+    def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The counts of the user's items, without the user's events."""
-        return self.counts.forget(remains.items, remains.taken, remains.left)
+        return self.counts.forget(context.items, context.taken, context.left)
 
     def reset(self) -> None:
         """Remove all counts."""

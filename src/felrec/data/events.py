@@ -101,6 +101,11 @@ class EventColumns:
         return EventColumns([self.users[at] for at in places], [self.items[at] for at in places], times[order])
 
 
+def all_rows(state: Mapping[str, NDArray[Any]]) -> RowChange:
+    """A whole state as a change."""
+    return {name: (np.arange(len(values), dtype=np.int32), values) for name, values in state.items()}
+
+
 def prefixed(prefix: str, named: Mapping[str, T]) -> dict[str, T]:
     """The entries of a part of a state, under the names that the whole state uses."""
     return {prefix + name: value for name, value in named.items()}

@@ -2,7 +2,7 @@
 
     score(user, item) = item network(item features) + pair network(pair features) + cosine(user, item)
 
-The item part is the same for every user. Pairs are the few hundred items that a signal has evidence for. The cosine is
+The item part is the same for every user. Pairs are the few hundred items that a signal has features for. The cosine is
 that of FELRec's cached vectors. Training is the softmax over the whole catalogue of what would have been served just
 before each event.
 """
@@ -27,7 +27,7 @@ from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.model_kind import ModelKind
 from felrec.recommender import EVERYTHING, ErasureContext, LearnedWeights, Queries, Tensors
 
-BESIDE = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
+CONTEXT_FEATURES = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # among which the auxiliary loss classifies the user of an event
 _ENOUGH_ITEMS = 2  # below, there is nothing to choose from
@@ -37,6 +37,7 @@ _FILE_NAMES = (  # how runs and bundled weights name what is named otherwise her
     ("pair_network.", "evidence."),
     ("item_slopes", "trend"),
 )
+_OF_VECTORS = ("encoder.", "log_scale", "seed_share", "confidence")  # names in files of the vector network
 
 
 class FELRecS(LearnedWeights):
@@ -59,7 +60,7 @@ class FELRecS(LearnedWeights):
                 len(names) for names in (self.signals.item_names, self.signals.pair_names, self.signals.log_names)
             )
             self.item_network = MLPEnsemble(s.members, of_item, s.hidden) if of_item else None
-            self.pair_network = MLPEnsemble(s.members, of_pair + len(BESIDE) + of_log, s.hidden, s.hidden)
+            self.pair_network = MLPEnsemble(s.members, of_pair + len(CONTEXT_FEATURES) + of_log, s.hidden, s.hidden)
         slopes = max(0, of_item - of_log - 1)  # of all item features that more is better of: all but the age
         self.item_slopes = nn.Parameter(torch.full((slopes,), 0.15))  # popularity counts before it is learned
         self.to(self.device)
@@ -98,7 +99,7 @@ class FELRecS(LearnedWeights):
             return scores.masked_fill_(unseen, -torch.inf)
 
     def pair_features(self, queries: Queries, candidates: Candidates) -> PairFeatures:
-        """All pairs of a query and a candidate that a signal has evidence for, with their features by name."""
+        """All pairs of a query and a candidate that a signal has features for, with their features by name."""
         rates = self.signals.hit_rates
         found = collect(self.signals.of_pairs, queries, candidates, self.signals.recent, with_buckets=rates is not None)
         if rates is None or found.buckets is None:
@@ -109,7 +110,7 @@ class FELRecS(LearnedWeights):
     def _item_network(self, features: Tensor) -> Tensor:
         """Scores (M, members) of items by their features (M, F)."""
         if self.item_network is None:
-            return features.new_zeros(len(features), self.settings.members)
+            return torch.zeros(len(features), self.settings.members, device=self.device)
         features = features.to(self.device)
         learned: Tensor = self.item_network(features, of_all=self._log_features())
         return learned + (features[:, : len(self.item_slopes)] @ self.item_slopes)[:, None]
@@ -127,12 +128,12 @@ class FELRecS(LearnedWeights):
         query, column = torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)
         expected = items.scores.detach().mean(dim=1).to(self.device)[column]
         log_events = items.log_events.to(self.device)[column]
-        told = [
+        inputs = [
             torch.from_numpy(found.features).to(self.device),
             torch.stack([log_events, expected, match.detach()[query, column]], dim=1),
             self._log_features().expand(len(query), -1),
         ]
-        gains: Tensor = self.pair_network(torch.cat(told, dim=1))
+        gains: Tensor = self.pair_network(torch.cat(inputs, dim=1))
         return found, gains
 
     def _log_features(self) -> Tensor:
@@ -245,7 +246,9 @@ class FELRecS(LearnedWeights):
     def load_weights(self, weights: Tensors) -> None:
         """Restore what `weights` returned."""
         names = {_renamed(name): name for name in self.state_dict()}
-        super().load_weights({names[name]: tensor for name, tensor in weights.items() if name in names})
+        if self.vector_network is None:  # a run of format 1 has these weights even if it does not use them
+            weights = {name: tensor for name, tensor in weights.items() if not name.startswith(_OF_VECTORS)}
+        super().load_weights({names.get(name, name): tensor for name, tensor in weights.items()})
         self.version += 1
 
 

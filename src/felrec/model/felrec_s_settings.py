@@ -40,7 +40,7 @@ class FELRecSSettings(Settings):
         """Convert settings of format 1, which have a switch per part instead of a list of signals."""
         if not isinstance(values, dict) or not _SWITCHES.keys() <= values.keys():
             return values
-        off = [name for name in (*_ALWAYS_ON, *_TABLES, "domain") if not values[name]]
+        off = [name for name in (*_ALWAYS_ON, *_TABLES, "domain") if not values.get(name, True)]
         if off:
             raise ValueError(f"an older felrec trained this run without {off[0]}; it cannot be loaded, train again")
         on = {signal for switch, signal in _SWITCHES.items() if values[switch]} | {"trend", *_TABLES.values()}
@@ -50,14 +50,18 @@ class FELRecSSettings(Settings):
     @field_validator("signals", mode="before")
     @classmethod
     def _listed(cls, signals: Any) -> Any:
-        return [name.strip() for name in signals.split(",") if name.strip()] if isinstance(signals, str) else signals
+        """A list, or names separated by commas; in one order, because the order says nothing."""
+        names = [name.strip() for name in signals.split(",") if name.strip()] if isinstance(signals, str) else signals
+        return sorted(names, key=SIGNALS.index) if set(names) <= set(SIGNALS) else names
 
     @model_validator(mode="after")
     def _fits(self) -> FELRecSSettings:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
-        if len(set(self.signals)) < len(self.signals):
-            raise ValueError("signals: give each name once")
+        if not self.signals or len(set(self.signals)) < len(self.signals):
+            raise ValueError("signals: give at least one name, and each name once")
+        if "hit-rates" in self.signals and not {"repetition", "together", "follows"} & set(self.signals):
+            raise ValueError("signals: hit-rates needs repetition, together or follows; add one or leave hit-rates out")
         for name in NEED_TREND:
             if name in self.signals and "trend" not in self.signals:
                 raise ValueError(f"signals: {name} needs trend; add trend or remove {name}")

@@ -37,7 +37,7 @@ class TableSpec(NamedTuple):
     shape: tuple[int, ...]  # of one row
 
 
-class Answer(NamedTuple):
+class StoredReceipt(NamedTuple):
     """The stored answer to a submission with an idempotency key."""
 
     key: bytes  # a digest, because keys may contain personal data
@@ -69,7 +69,7 @@ class Batch:
     blocks: Sequence[Events] = ()  # with times as given by the client
     state: RowChange = field(default_factory=dict)
     applied: int = 0  # number of blocks that the state includes after this change
-    answers: Sequence[Answer] = ()
+    answers: Sequence[StoredReceipt] = ()
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of items, by id
     notes: Mapping[str, str] = field(default_factory=dict)
 
@@ -100,7 +100,7 @@ class Contents:
     clock: float  # of the base
     state: dict[str, NDArray[np.generic]]
     attributes: dict[str, dict[str, Any]]  # of items, by id
-    answers: list[Answer]
+    answers: list[StoredReceipt]
     notes: dict[str, str]
 
     @property
@@ -130,7 +130,7 @@ class Store(Protocol):
         """Read everything and verify every checksum; raises StoreDamaged if one is wrong."""
         ...
 
-    def answer(self, key: bytes) -> Answer | None:
+    def answer(self, key: bytes) -> StoredReceipt | None:
         """The stored answer to a submission with this key, unless expired. Only for the thread that commits."""
         ...
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from felrec.data.seen import PAIR
 from felrec.store.checksums import of_name, of_row
-from felrec.store.protocol import Answer, Contents, Identity, TableSpec
+from felrec.store.protocol import Contents, Identity, StoredReceipt, TableSpec
 from felrec.store.records import EVENT, decode_events
 
 Report = Callable[[str], None]  # receives a problem; raises, or records it so that checking continues
@@ -170,7 +170,7 @@ def _read_attributes(connection: apsw.Connection, count: int, report: Report) ->
     return attributes
 
 
-def read_answer(connection: apsw.Connection, key: bytes, report: Report) -> Answer | None:
+def read_answer(connection: apsw.Connection, key: bytes, report: Report) -> StoredReceipt | None:
     """The stored answer to a submission with this key, unless expired."""
     where = "WHERE key = ? AND expires >= ?"
     return next(iter(_read_answers(connection, report, where, (key, time.time()))), None)
@@ -178,18 +178,18 @@ def read_answer(connection: apsw.Connection, key: bytes, report: Report) -> Answ
 
 def _read_answers(
     connection: apsw.Connection, report: Report, where: str = "", bindings: tuple[Any, ...] = ()
-) -> list[Answer]:
+) -> list[StoredReceipt]:
     answers = []
     statement = f"SELECT key, body, text, expires, crc FROM answers {where}"
     for key, body, text, expires, crc in connection.execute(statement, bindings):
-        answer = Answer(_bytes(key), _bytes(body), str(text), float(expires))
+        answer = StoredReceipt(_bytes(key), _bytes(body), str(text), float(expires))
         if answer_crc(answer) != crc:
             report("answers: one is damaged")
         answers.append(answer)
     return answers
 
 
-def answer_crc(answer: Answer) -> int:
+def answer_crc(answer: StoredReceipt) -> int:
     """The checksum of an answer."""
     return of_name(answer.key + answer.body, f"{answer.text}{answer.expires!r}")
 

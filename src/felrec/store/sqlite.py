@@ -19,7 +19,7 @@ from felrec.data.events import RowChange
 from felrec.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
 from felrec.files import publish
 from felrec.store.checksums import encode_rows, of_name, of_row, to_json
-from felrec.store.protocol import Answer, Base, Batch, Contents, Identity, Removal, TableSpec
+from felrec.store.protocol import Base, Batch, Contents, Identity, Removal, StoredReceipt, TableSpec
 from felrec.store.reading import (
     Counters,
     answer_crc,
@@ -112,7 +112,7 @@ class SqliteStore:
         with self._reading():
             return read_contents(self._connection, self._damaged)
 
-    def answer(self, key: bytes) -> Answer | None:
+    def answer(self, key: bytes) -> StoredReceipt | None:
         """The stored answer to a submission with this key, unless expired. Only for the thread that commits."""
         with self._reading():
             return read_answer(self._connection, key, self._damaged)

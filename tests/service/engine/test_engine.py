@@ -281,3 +281,11 @@ def test_a_full_queue_says_when_to_come_again(tmp_path: Path) -> None:
     post(engine, made_up(5))  # and then there is room again
     assert engine.health().queue_depth == 0
     engine.close()
+
+
+def test_an_infinite_time_is_refused(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", fitted())
+    with pytest.raises(InvalidRequest, match="infinite"):
+        submit(engine, [("ada", "tea", float("inf"))])
+    assert engine.health().clock < 1e12
+    engine.close()

@@ -108,18 +108,18 @@ class FELRec(LearnedWeights):
         self.users.apply_change(change)
         self.items.apply_change(change)
 
-    def forget(self, user: int, remains: ErasureContext) -> RowChange:
+    def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The user's items, encoded again from their other users; the user's own rows become empty."""
-        users, items = np.array([user], dtype=np.int32), remains.items
-        newest = remains.newest(self.settings.history_length)
+        users, items = np.array([user], dtype=np.int32), context.items
+        newest = context.newest(self.settings.history_length)
         others = Histories(self.settings.history_length).recent(items, newest)
         with inference(self):
             (vectors,) = self._encode(Sequences(self.users.cache, *others, USER_SEQUENCE))
-        vectors[torch.from_numpy(remains.left == 0)] = 0
+        vectors[torch.from_numpy(context.left == 0)] = 0
         nothing = self.users.histories.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
         return {
             **self.users.change(users, self.users.cache.unwritten(users), nothing),
-            **self.items.change(items, vectors, self.items.histories.rewrite(items, newest, remains.left)),
+            **self.items.change(items, vectors, self.items.histories.rewrite(items, newest, context.left)),
         }
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:

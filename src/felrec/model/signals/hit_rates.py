@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange
+from felrec.data.events import RowChange, all_rows
 from felrec.data.tables.table import TableState
 from felrec.model.signals.pairs import Candidates, PairFeatures, collect
-from felrec.model.signals.recent import Block, RecentEvents
-from felrec.model.signals.signal import Floats, Ints, PairSignal, all_rows
+from felrec.model.signals.recent import BlockView, RecentEvents
+from felrec.model.signals.signal import Floats, Ints, PairSignal
 from felrec.model.signals.trend import Trend
 from felrec.recommender import ErasureContext, Queries
 
@@ -50,7 +50,7 @@ class HitRates:
         features: Floats = np.append(np.log(rate / _FAINT + 1) / 3, 0).astype(np.float32)[self._cells(buckets)]
         return features
 
-    def change(self, block: Block) -> RowChange:
+    def change(self, block: BlockView) -> RowChange:
         """The counts after a block: adds the pairs and hits of its sampled events."""
         events = np.arange(-self._trend.counts.events % EVERY, len(block), EVERY)
         if not len(events):

@@ -14,7 +14,7 @@ from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
-from felrec.model.signals.recent import Block, RecentEvents
+from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.signal import Floats, Ints, OneTable
 from felrec.recommender import ErasureContext, Queries
 
@@ -79,7 +79,7 @@ class ItemLinks(OneTable, ABC):
         linked: NDArray[np.bool_] = (self._counts.of(items)["other"] == others[:, None]).any(axis=1)
         return linked
 
-    def change(self, block: Block) -> RowChange:
+    def change(self, block: BlockView) -> RowChange:
         """The links of the items that a block touches; an item without links gets an empty row."""
         items = block.events.items
         links = self.links(block.history, block.mask, items)

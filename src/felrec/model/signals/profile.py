@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from felrec.data.events import RowChange
+from felrec.data.events import RowChange, all_rows
 from felrec.data.tables.table import TableState
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES
-from felrec.model.signals.recent import Block, RecentEvents
+from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.repetition import Repetition
-from felrec.model.signals.signal import Floats, all_rows
+from felrec.model.signals.signal import Floats
 from felrec.model.signals.together import Together
 from felrec.model.signals.trend import Trend
 from felrec.recommender import ErasureContext
@@ -62,17 +62,17 @@ class LogProfile:
     def _likelihood(self) -> Floats:
         return self._shown[len(_MEANS) :]
 
-    def change(self, block: Block) -> RowChange:
+    def change(self, block: BlockView) -> RowChange:
         """The means after a block; at a new moment, also what is shown of them."""
         counts = self._trend.counts
         share = counts.shares(counts.decayed(block.events.items) + np.float32(_LEAST))
-        fresh = np.concatenate([self._told(block), np.log(np.minimum(share, 1))], axis=1).mean(axis=0)
+        fresh = np.concatenate([self._event_facts(block), np.log(np.minimum(share, 1))], axis=1).mean(axis=0)
         step = 1 - 0.5 ** (len(block) / _HALF_LIFE) if counts.events else 1.0
         means = self._running + np.float32(step) * (fresh - self._running)
         rows = np.arange(2 if counts.moment_after(len(block)) > counts.moment else 1, dtype=np.int32)
         return {_TABLE: (rows, np.stack([means] * len(rows)).astype(np.float32))}
 
-    def _told(self, block: Block) -> Floats:
+    def _event_facts(self, block: BlockView) -> Floats:
         """What each event (B, means) says about the log."""
         events, history, mask = block.events, block.history, block.mask
         repeats = ((history == events.items[:, None]) & mask).any(axis=1)
@@ -84,15 +84,17 @@ class LogProfile:
             follows = self._together.linked(np.maximum(history[:, -1], 0), events.items) & returns
         known = self._recent.items.counts(events.items) > 0
         catalogue = np.full(len(block), math.log1p(self._trend.counts.items) / 10)
-        told = [repeats, known, returns, np.log1p(block.taken) / 3, follows, catalogue]
-        return np.stack(told, axis=1).astype(np.float32)
+        facts = [repeats, known, returns, np.log1p(block.taken) / 3, follows, catalogue]
+        return np.stack(facts, axis=1).astype(np.float32)
 
     def apply_change(self, change: RowChange) -> None:
         """Copy the means of a change."""
         rows, means = change[_TABLE]
-        self._running = means[0]
-        if len(rows) > 1:
-            self._shown = means[1]
+        for row, mean in zip(rows.tolist(), means, strict=True):
+            if row:
+                self._shown = mean
+            else:
+                self._running = mean
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """Unchanged: means over all events say nothing about one user."""

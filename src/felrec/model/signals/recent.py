@@ -15,7 +15,7 @@ from felrec.recommender import ErasureContext, Queries
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockView:
     """A block of events with values that several signals need, computed once."""
 
     events: Events
@@ -38,11 +38,11 @@ class RecentEvents:
         self.length = length
         self.users, self.items = Histories(length), Histories(length)
 
-    def block(self, events: Events) -> Block:
+    def block(self, events: Events) -> BlockView:
         """Prepare a block of events."""
         before = Pending.within_block(events.users, events.items)
         taken = self.users.counts(events.users) + before.stops - before.starts
-        return Block(
+        return BlockView(
             events,
             *Pending.of_owners(events.users, events.items),
             *Pending.of_owners(events.items, events.users),
@@ -54,7 +54,7 @@ class RecentEvents:
         """Number of events of each query's user (B,), including pending ones."""
         return self.users.counts(queries.users) + queries.pending.stops - queries.pending.starts
 
-    def change(self, block: Block) -> RowChange:
+    def change(self, block: BlockView) -> RowChange:
         """The histories of all users and items that a block touches."""
         of_users = self.users.change(block.users, block.items_taken)
         of_items = self.items.change(block.items, block.users_there)

@@ -11,7 +11,7 @@ from felrec.data.events import RowChange, Rows, Times, prefixed
 from felrec.data.pending import spread
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
-from felrec.model.signals.recent import Block, RecentEvents
+from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.signal import Floats, Ints, OneTable, one_row
 from felrec.recommender import ErasureContext, Queries
 
@@ -63,7 +63,7 @@ class Repetition(OneTable):
             minutes,
         )
 
-    def change(self, block: Block) -> RowChange:
+    def change(self, block: BlockView) -> RowChange:
         """The counts of the users that a block touches."""
         events = block.events
         marks = {"nth": block.taken.astype(np.int32), "minute": (events.times // 60).astype(np.int32)}

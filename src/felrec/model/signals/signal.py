@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from felrec.data.events import RowChange, Rows, prefixed, without_prefix
 from felrec.data.tables.table import RowTable, TableState
 from felrec.model.signals.pairs import Candidates, Pairs
-from felrec.model.signals.recent import Block
+from felrec.model.signals.recent import BlockView
 from felrec.recommender import ErasureContext, Queries
 
 Floats = NDArray[np.float32]
@@ -30,7 +30,7 @@ class Signal(Protocol):
         """The names of its features, in order; empty if it has none."""
         ...
 
-    def change(self, block: Block) -> RowChange:
+    def change(self, block: BlockView) -> RowChange:
         """The new values of the rows that a block of events changes. Does not apply them."""
         ...
 
@@ -111,11 +111,6 @@ class PairSignal(Signal, Protocol):
     def find(self, queries: Queries, candidates: Candidates) -> FoundPairs:
         """The pairs for which it has features."""
         ...
-
-
-def all_rows(state: TableState) -> RowChange:
-    """A whole state as a change: what stays as it is."""
-    return {name: (np.arange(len(values), dtype=np.int32), values) for name, values in state.items()}
 
 
 def one_row(row: int) -> Rows:

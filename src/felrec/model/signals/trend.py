@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows, prefixed
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES, TrendCounts
-from felrec.model.signals.recent import Block, RecentEvents
+from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.signal import Floats, OneTable
 from felrec.recommender import ErasureContext
 
@@ -47,7 +47,7 @@ class Trend(OneTable):
         columns.append(_log1p(self.counts.ages(items))[:, None] / 5)
         return np.concatenate(columns, axis=1).astype(np.float32)
 
-    def change(self, block: Block) -> RowChange:
+    def change(self, block: BlockView) -> RowChange:
         """The counts of the items that a block touches."""
         return prefixed(_TABLE, self.counts.change(block.events.items))
 

@@ -16,7 +16,7 @@ from felrec.model.kernels.sequences import Sequences, encode
 from felrec.model.paper.cache import as_array
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.signals.pooled_encoder import PooledEncoder
-from felrec.model.signals.recent import Block, RecentEvents
+from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.seeds import SeededCache, seeds
 from felrec.model.signals.signal import Ints, one_row
 from felrec.recommender import ErasureContext, Queries
@@ -68,7 +68,7 @@ class Vectors:
         targets = torch.from_numpy(np.searchsorted(users, events.users[chosen])).to(self._device)
         return F.cross_entropy(scores, targets)
 
-    def change(self, block: Block) -> RowChange:
+    def change(self, block: BlockView) -> RowChange:
         """The vectors of all users and items that a block touches, both from the caches as they are."""
         with torch.no_grad():
             users, items = encode(

@@ -34,7 +34,7 @@ class BatchScorer:
         self._queue: deque[Asked] = deque()
         self._changed, self._closing = threading.Condition(), False
         self._threads = [
-            threading.Thread(target=self._run, args=(least,), name="felrec-reader", daemon=True) for least in _LEAST
+            threading.Thread(target=self._run, args=(least,), name="felrec-scorer", daemon=True) for least in _LEAST
         ]
         for thread in self._threads:
             thread.start()

@@ -18,7 +18,7 @@ from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.item_attributes import to_store
 from felrec.service.engine.serving_state import Block, ServingState, merged
 from felrec.service.engine.types import Attributes, IdempotencyKey
-from felrec.store.protocol import Answer, Batch, Contents, Store
+from felrec.store.protocol import Batch, Contents, Store, StoredReceipt
 
 _log = logging.getLogger(__name__)
 _CATCH_UP = 64  # blocks applied between two saves of the state
@@ -86,7 +86,7 @@ class Committer:
         return receipts
 
     def commit_blocks(
-        self, blocks: Sequence[Block], answers: Sequence[Answer] = (), notes: Mapping[str, str] | None = None
+        self, blocks: Sequence[Block], answers: Sequence[StoredReceipt] = (), notes: Mapping[str, str] | None = None
     ) -> None:
         """Commit one block in one transaction; several blocks in one for the journal and one for the state.
 
@@ -115,7 +115,7 @@ class Committer:
             self._state.attributes.put(item, self._state.items.row(item), attributes)
 
     def finish(
-        self, attributes: Mapping[str, Mapping[str, Any]], answers: Sequence[Answer], notes: Mapping[str, str]
+        self, attributes: Mapping[str, Mapping[str, Any]], answers: Sequence[StoredReceipt], notes: Mapping[str, str]
     ) -> None:
         """Called at the end of a replay: copy what the other store has besides its journal."""
         self._commit(applied=self._applied, answers=answers, notes=notes, attributes=attributes)
@@ -132,7 +132,7 @@ class Committer:
             plan.apply()
         return replace(plan.erasure, cleaned=cleaned)
 
-    def _receipts(self, submissions: Sequence[Submission]) -> tuple[list[Receipt], list[Answer]]:
+    def _receipts(self, submissions: Sequence[Submission]) -> tuple[list[Receipt], list[StoredReceipt]]:
         receipts, answers = [], []
         clock, events = self._state.clock, self._state.events
         for one in submissions:
@@ -168,7 +168,7 @@ class Committer:
         blocks: Sequence[Block] = (),
         state: RowChange | None = None,
         applied: int = 0,
-        answers: Sequence[Answer] = (),
+        answers: Sequence[StoredReceipt] = (),
         notes: Mapping[str, str] | None = None,
         attributes: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:

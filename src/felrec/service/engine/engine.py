@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
+import numpy as np
+
 from felrec.answers.types import Erasure, Item, Receipt, Rejected
 from felrec.data.events import EventColumns
 from felrec.errors import InvalidRequest
@@ -85,6 +87,8 @@ class Engine(ReadOnlyEngine):
         that the caller rejected; they are only listed in the receipt. The same key and body again
         return the first receipt. `notes` become durable together with the events.
         """
+        if np.isinf(events.times).any():
+            raise InvalidRequest("a time is infinite; give seconds since 1970")
         submission = Submission(events.in_time_order(time.time()), tuple(rejected), key, notes or {})
         if not len(submission):
             submission.future.set_result(Receipt(0, 0, submission.rejected, self._state.events))

@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 
 from felrec.answers.types import Erasure
-from felrec.data.events import RowChange
+from felrec.data.events import RowChange, all_rows
 from felrec.item_score_cache import ItemScoreCache
 from felrec.recommender import ErasureContext, Forgetting, Recommender, Servable
-from felrec.service.engine.identity import whole
 from felrec.service.engine.serving_state import ServingState
 from felrec.store.protocol import Removal
 
@@ -48,15 +47,15 @@ def plan_erasure(state: ServingState, user: int) -> Plan:
     return Plan(Removal(user, gone, blocks, parts, change), erasure, apply)
 
 
-def _without(state: ServingState, user: int, remains: ErasureContext) -> tuple[RowChange, Callable[[], None]]:
+def _without(state: ServingState, user: int, context: ErasureContext) -> tuple[RowChange, Callable[[], None]]:
     """The rows of the state that change, and a function that changes the model."""
     model = state.recommender
     if isinstance(model, Forgetting):
-        change = model.forget(user, remains)
+        change = model.forget(user, context)
         return change, partial(model.apply_change, change)
     rebuilt = state.rebuilt(without=user)
     tables = {name: tensor.numpy() for name, tensor in rebuilt.state().items()}
-    return whole(tables) if isinstance(model, Servable) else {}, partial(_replace, state, rebuilt)
+    return all_rows(tables) if isinstance(model, Servable) else {}, partial(_replace, state, rebuilt)
 
 
 def _replace(state: ServingState, recommender: Recommender) -> None:

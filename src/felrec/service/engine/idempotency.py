@@ -12,7 +12,7 @@ from felrec.answers.reading import read
 from felrec.answers.types import Receipt
 from felrec.errors import KeyConflict
 from felrec.service.engine.types import IdempotencyKey
-from felrec.store.protocol import Answer, Store
+from felrec.store.protocol import Store, StoredReceipt
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class IdempotencyStore:
         _check(key, kept.body)
         return read(Receipt, json.loads(kept.text))
 
-    def answer(self, key: IdempotencyKey, receipt: Receipt) -> Answer:
+    def answer(self, key: IdempotencyKey, receipt: Receipt) -> StoredReceipt:
         """The entry that the store keeps for a submission."""
         text = json.dumps(asdict(receipt))
-        return Answer(_digest(key.name.encode()), _digest(key.body), text, time.time() + self._seconds)
+        return StoredReceipt(_digest(key.name.encode()), _digest(key.body), text, time.time() + self._seconds)
 
 
 def _check(key: IdempotencyKey, body: bytes) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from felrec.config import check
-from felrec.data.events import RowChange
+from felrec.data.events import all_rows
 from felrec.data.seen import PAIR
 from felrec.errors import ConfigError, StoreMismatch
 from felrec.fitted import FittedModel
@@ -79,14 +78,9 @@ def begin(store: Store, model: FittedModel, *, empty: bool) -> None:
         pairs=np.zeros(0, dtype=PAIR) if empty else model.pairs,
         clock=0.0 if empty else model.clock,
         tables=[_table(name, values) for name, values in state.items()] if servable else [],
-        state=whole(state) if servable else {},
+        state=all_rows(state) if servable else {},
     )
     store.begin(identity_of(model, empty=empty), base)
-
-
-def whole(state: Mapping[str, np.typing.NDArray[np.generic]]) -> RowChange:
-    """All rows of a state, as a change."""
-    return {name: (np.arange(len(values), dtype=np.int32), values) for name, values in state.items()}
 
 
 def _table(name: str, values: np.typing.NDArray[np.generic]) -> TableSpec:

@@ -38,7 +38,7 @@ class IngestThread:
         self._closing = False
         self.waiting = 0  # events in the queue
         self._pace = 0.1  # moving average of seconds per block of events
-        self._thread = threading.Thread(target=self._run, name="felrec-writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="felrec-ingest", daemon=True)
         self._thread.start()
 
     def submit(self, submission: Submission) -> Future[Receipt]:

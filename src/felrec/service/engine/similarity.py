@@ -23,7 +23,9 @@ def vectors_of(state: ServingState, side: Side, rows: Rows) -> Tensor:
     """Unit vectors (B, D). InvalidRequest if the model has none."""
     model = state.recommender
     if not isinstance(model, Representing):
-        raise InvalidRequest(f"{state.model.name} has no vectors to compare; serve a felrec model")
+        raise InvalidRequest(
+            f"{state.model.name} has no vectors to compare; serve a felrec model that has the signal vectors"
+        )
     return model.user_vectors(rows) if side == "user" else model.item_vectors(rows)
 
 
