@@ -13,6 +13,7 @@ import pytest
 
 import felrec
 from felrec.answers.types import NearItem
+from felrec.errors import ConfigError
 from felrec.fitted import Scored
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import IdempotencyKey
@@ -136,3 +137,11 @@ def test_a_store_can_be_rebuilt_from_its_journal_and_the_log_of_its_run(folder: 
     assert len(rebuilt.events) == ANSWERS["stores"][path.name]["health"]["events"]
     assert {*rebuilt.users} == {*old.users} - {None}
     assert rebuilt.attributes == old.attributes
+
+
+def test_a_run_is_resumed_with_settings_as_they_are_spelled_now(folder: Path) -> None:
+    log, signals = felrec.read_log(folder / "log.csv"), ["trend", "repetition", "together", "follows", "vectors"]
+    model = felrec.train(log, "felrec-s", folder / "felrec-s", {"signals": [*signals, "profile"]}, resume=True)
+    assert model.name == "felrec-s"
+    with pytest.raises(ConfigError, match="was started with signals="):
+        felrec.train(log, "felrec-s", folder / "felrec-s", {"signals": signals}, resume=True)
