@@ -40,7 +40,7 @@ NORMAL = 0.1  # seconds within which a post is answered under normal load
 
 
 @dataclass(frozen=True)
-class BenchmarkRow:
+class Line:
     """One line of the table."""
 
     what: str
@@ -98,7 +98,7 @@ class Bench:
         return lambda _: get(f"/v1/users/{world.user(int(self.random.integers(world.users)))}/recommendations?k=10")
 
 
-def events(bench: Bench, label: str, settings: dict[str, Any], history: int, goal: float) -> BenchmarkRow:
+def events(bench: Bench, label: str, settings: dict[str, Any], history: int, goal: float) -> Line:
     run, path, world = bench.store(label, settings, history)
     with serving(run, path) as server:
         asyncio.run(closed_loop(server.port, bench.posts(world, POST), CONNECTIONS, bench.seconds / 10))
@@ -107,10 +107,10 @@ def events(bench: Bench, label: str, settings: dict[str, Any], history: int, goa
     bench.curves.setdefault("rates", []).append((f"{label}, {history}", rate, goal))
     what = f"durable events/s in posts of {POST}, {label} model, {history} events a history"
     said = f"{rate:,.0f}/s (p50 of a post {result.percentile(50):.0f} ms)"
-    return BenchmarkRow(what, said, f"≥ {goal:,.0f}", rate >= goal, {"rate": rate})
+    return Line(what, said, f"≥ {goal:,.0f}", rate >= goal, {"rate": rate})
 
 
-def recommend(bench: Bench) -> BenchmarkRow:
+def recommend(bench: Bench) -> Line:
     run, path, world = bench.store("paper", PAPER, 64)
     with serving(run, path) as server:
         asyncio.run(closed_loop(server.port, bench.questions(world), CONNECTIONS, bench.seconds / 10))
@@ -119,12 +119,10 @@ def recommend(bench: Bench) -> BenchmarkRow:
     bench.curves["recommendations alone"] = _milliseconds(result)
     measured = f"{rate:,.0f}/s, p50 {result.percentile(50):.1f} ms, p99 {p99:.1f} ms"
     values = {"rate": rate, "p50": result.percentile(50), "p99": p99}
-    return BenchmarkRow(
-        "GET recommendations alone, k=10", measured, "≥ 300/s, p99 ≤ 25 ms", rate >= 300 and p99 <= 25, values
-    )
+    return Line("GET recommendations alone, k=10", measured, "≥ 300/s, p99 ≤ 25 ms", rate >= 300 and p99 <= 25, values)
 
 
-def both(bench: Bench, label: str = "paper", model: str = "felrec-q") -> BenchmarkRow:
+def both(bench: Bench, label: str = "paper", model: str = "felrec-q") -> Line:
     run, path, world = bench.store(label, PAPER, 64, model)
     seconds = 5.0 if bench.quick else bench.minutes * 60
 
@@ -153,7 +151,7 @@ def both(bench: Bench, label: str = "paper", model: str = "felrec-q") -> Benchma
     good = p99[0] <= 50 and p99[1] <= 100 and min(done[0] / 300, done[1] / 100) > 0.99 and last < 1.05 * first
     goal = "p99 ≤ 50 ms of recommendations, ≤ 100 ms of posts, memory flat"
     values = {"recommendations_p99": p99[0], "posts_p99": p99[1], "memory_mb": [first, last], "done": done}
-    return BenchmarkRow(
+    return Line(
         f"300 events/s one by one and 100 recommendations/s, {model}, {seconds / 60:.1f} min",
         measured,
         goal,
@@ -162,7 +160,7 @@ def both(bench: Bench, label: str = "paper", model: str = "felrec-q") -> Benchma
     )
 
 
-def first(bench: Bench) -> BenchmarkRow:
+def first(bench: Bench) -> Line:
     run, path, world = bench.store("paper", PAPER, 64)
 
     async def measure(server: Server) -> list[float]:
@@ -182,12 +180,10 @@ def first(bench: Bench) -> BenchmarkRow:
     p50, worst = float(np.median(taken)), max(taken)
     values = {"p50": p50, "worst": worst}
     what = "first event of a new item until it was recommended"
-    return BenchmarkRow(
-        what, f"p50 {p50:.1f} ms, worst of {len(taken)} {worst:.1f} ms", "≤ 100 ms", worst <= 100, values
-    )
+    return Line(what, f"p50 {p50:.1f} ms, worst of {len(taken)} {worst:.1f} ms", "≤ 100 ms", worst <= 100, values)
 
 
-def million(bench: Bench) -> BenchmarkRow:
+def million(bench: Bench) -> Line:
     run = make_run(bench.work / "run-paper", QUICK if bench.quick else PAPER)
     model, world = runs.load(run), World(1_000, 10_000 if bench.quick else 1_000_000, 64)
     p50s = {}
@@ -202,10 +198,10 @@ def million(bench: Bench) -> BenchmarkRow:
         engine.close()
     measured = ", ".join(f"p50 {ms:.0f} ms with {threads} thread(s)" for threads, ms in p50s.items())
     what = f"exact top-10 over {world.items:,} items, in the engine"
-    return BenchmarkRow(what, measured, "p50 ≤ 80 ms", min(p50s.values()) <= 80, {"p50": p50s})
+    return Line(what, measured, "p50 ≤ 80 ms", min(p50s.values()) <= 80, {"p50": p50s})
 
 
-def overload(bench: Bench) -> BenchmarkRow:
+def overload(bench: Bench) -> Line:
     run, path, world = bench.store("paper", PAPER, 64)
     flood = bench.seconds
 
@@ -233,9 +229,7 @@ def overload(bench: Bench) -> BenchmarkRow:
     )
     values = {"taken": posts.good, "refused": refused, "others": others, "growth_mb": growth, "recovery": recovery}
     good = refused > 0 and others == 0 and recovery <= 5
-    return BenchmarkRow(
-        "three times the load it can take", measured, "429s, bounded memory, normal within 5 s", good, values
-    )
+    return Line("three times the load it can take", measured, "429s, bounded memory, normal within 5 s", good, values)
 
 
 async def _until_normal(server: Server, make: Callable[[int], bytes]) -> float:
@@ -263,7 +257,7 @@ def _milliseconds(result: Result) -> list[float]:
     return [1e3 * taken for taken in result.latencies]
 
 
-PARTS: dict[str, Callable[[Bench], BenchmarkRow]] = {
+PARTS: dict[str, Callable[[Bench], Line]] = {
     "events-full": lambda bench: events(bench, "paper", PAPER, 64, 400),
     "events-20": lambda bench: events(bench, "paper", PAPER, 20, 800),
     "events-small": lambda bench: events(bench, "small", SMALL, 64, 3_000),
@@ -304,7 +298,7 @@ def main() -> None:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
-def show(row: BenchmarkRow, quick: bool) -> BenchmarkRow:
+def show(row: Line, quick: bool) -> Line:
     """Print a line of the table as soon as it is known; with tiny sizes goals are not judged."""
     verdict = "not compared" if quick else "reached" if row.reached else "MISSED"
     print(f"| {row.what} | {row.goal} | {row.measured} | {verdict} |", flush=True)
