@@ -126,8 +126,8 @@ class FELRecS(LearnedWeights):
         """What the pair network adds (M, members) for each pair."""
         found = self.pair_features(queries, items.candidates)
         query, column = torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)
-        expected = items.scores.detach().mean(dim=1).to(self.device)[column]
-        log_events = items.log_events.to(self.device)[column]
+        expected = items.scores.detach()[column].mean(dim=1).to(self.device)
+        log_events = items.log_events[column].to(self.device)
         inputs = [
             torch.from_numpy(found.features).to(self.device),
             torch.stack([log_events, expected, match.detach()[query, column]], dim=1),

@@ -24,6 +24,7 @@ class ItemScores:
 
     def __init__(self, rows: Rows, signals: SignalSet) -> None:
         self.candidates = Candidates.of(rows, signals.recent)
+        self.log_events = torch.log1p(torch.from_numpy(self.candidates.events))  # (C,)
         self.features = features_of(rows, signals)  # (C, F)
         self.scores = torch.zeros(len(rows), 1)  # (C, members of an ensemble that learns, or 1)
         self._moment = moment_of(signals)
@@ -42,19 +43,16 @@ class ItemScores:
         scores.scores = network(scores.features)
         return scores
 
-    @property
-    def log_events(self) -> Tensor:
-        """ln(1 + events) of each candidate (C,)."""
-        return torch.log1p(torch.from_numpy(self.candidates.events))
-
     def renew(self, touched: Rows, signals: SignalSet, network: ItemNetwork) -> bool:
         """Look up again what events have touched since; False if a new moment has changed all items."""
         if self._moment != moment_of(signals):
             return False
         columns = self.candidates.columns(touched)
         items, columns = touched[columns >= 0], columns[columns >= 0]
+        at = torch.from_numpy(columns)
         self.candidates.events[columns] = signals.recent.items.counts(items)
-        self.features[torch.from_numpy(columns)] = features_of(items, signals)
+        self.log_events[at] = torch.log1p(torch.from_numpy(self.candidates.events[columns]))
+        self.features[at] = features_of(items, signals)
         self._compute(np.unique(columns // _CHUNK * _CHUNK).tolist(), network)
         return True
 
