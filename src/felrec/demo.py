@@ -78,7 +78,7 @@ def prepare(out: Path, reporter: ProgressReporter | None = None) -> Engine:
         model = runs.train(split, MODEL, out / MODEL, SETTINGS, listeners=(seen,), progress=seen)
     engine = Engine.open(SqliteStore(out / "store.sqlite"), model)
     for item, attributes in shop.attributes.items():
-        engine.put_item(item, attributes)
+        engine.put_item(item, attributes).result()
     _send(engine, log, split.test)
     return engine
 

@@ -161,7 +161,7 @@ def test_the_events_of_a_store_can_be_exported(
 def test_erased_users_are_not_exported(store: Path, run: Path, log: Path, tmp_path: Path, invoke: Invoke) -> None:
     user = str(pl.read_csv(log)["user"][-1])
     engine = Engine.open(SqliteStore(store), runs.load(run))
-    engine.erase_user(user)
+    engine.erase_user(user).result()
     engine.close()
     invoke("export", store, tmp_path / "left.csv", "--log", log)
     left = pl.read_csv(tmp_path / "left.csv")

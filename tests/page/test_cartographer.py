@@ -58,7 +58,7 @@ def test_items_have_their_current_titles(engine: Engine) -> None:
     cartographer = Cartographer(engine)
     made = finished(cartographer)
     assert made.items[0].title is None
-    engine.put_item(made.items[0].id, Attributes("A new title"))
+    engine.put_item(made.items[0].id, Attributes("A new title")).result()
     now = cartographer.latest()
     assert (now.version, now.items[0].title) == (made.version, "A new title")
 
@@ -88,7 +88,7 @@ def test_a_map_does_not_show_erased_users(engine: Engine) -> None:
     gone = made.users[3].id
     post(engine, [(gone, "a draft of their own")])
     cartographer._map = made = replace(made, items=(*made.items, replace(made.items[0], id="a draft of their own")))
-    engine.erase_user(gone)
+    engine.erase_user(gone).result()
     shown = cartographer.latest()
     assert shown.ready
     assert [point.id for point in shown.users] == [point.id for point in made.users if point.id != gone]

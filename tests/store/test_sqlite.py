@@ -238,7 +238,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     engine = Engine.open(SqliteStore(path), fitted(known=Events.of([0, 1, 0], [0, 1, 1], [1, 2, 3])))
     post(engine, made_up(300))
     submit(engine, made_up(10, start=2e9 - 500), IdempotencyKey("a key", b"a body")).result()
-    engine.put_item("item 1", Attributes("A title", ("a tag",), True))
+    engine.put_item("item 1", Attributes("A title", ("a tag",), True)).result()
     engine.close()
     return path
 

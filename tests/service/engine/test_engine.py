@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,9 +82,9 @@ def test_seen_items_candidates_and_unknown_ids(engine: Engine) -> None:
 
 
 def test_attributes_filter_and_show(engine: Engine) -> None:
-    engine.put_item("item 1", Attributes("Bread", ("bakery", "food")))
-    engine.put_item("item 2", Attributes("Soap", ("bath",)))
-    engine.put_item("item 3", Attributes("Rolls", ("bakery",), available=False))
+    engine.put_item("item 1", Attributes("Bread", ("bakery", "food"))).result()
+    engine.put_item("item 2", Attributes("Soap", ("bath",))).result()
+    engine.put_item("item 3", Attributes("Rolls", ("bakery",), available=False)).result()
     assert ids(engine.recommend("user 1", tags=["bakery", "none"])) == ["item 1"]
     assert set(ids(engine.recommend("user 1", tags=["bath", "food"]))) == {"item 1", "item 2"}
     assert engine.recommend("user 1", tags=["none"]).items == ()
@@ -91,29 +92,29 @@ def test_attributes_filter_and_show(engine: Engine) -> None:
     assert "item 3" not in [item.id for item in engine.similar_items("item 1", 1_000)]
     assert ids(engine.recommend("user 1", candidates=["item 3", "item 1"], tags=["bakery"])) == ["item 1"]
     assert engine.recommend("user 1", tags=["food"]).items[0].title == "Bread"
-    engine.put_item("item 3", Attributes("Rolls", ("bakery",)))
+    engine.put_item("item 3", Attributes("Rolls", ("bakery",))).result()
     assert set(ids(engine.recommend("user 1", tags=["bakery"]))) == {"item 1", "item 3"}
     assert [found.id for found in engine.search_items("br")] == ["item 1"]
     first, *others = [found.id for found in engine.search_items("item", 4)]
-    engine.delete_item(first)  # what is gone takes nobody's place
+    engine.delete_item(first).result()  # what is gone takes nobody's place
     assert [found.id for found in engine.search_items("item", 3)] == others
-    engine.put_item(first, Attributes())
+    engine.put_item(first, Attributes()).result()
 
 
 def test_an_item_is_put_before_its_first_event_and_taken_out(engine: Engine) -> None:
-    engine.put_item("early", Attributes("Early", ("soon",)))
+    engine.put_item("early", Attributes("Early", ("soon",))).result()
     assert engine.item("early").events == 0
     assert engine.recommend("user 1", tags=["soon"]).items == ()
     post(engine, [("user 1", "early")])
     assert ids(engine.recommend("user 2", tags=["soon"])) == ["early"]
-    engine.delete_item("early")
+    engine.delete_item("early").result()
     assert "early" not in ids(engine.recommend("user 2", 1_000))
     post(engine, [("user 1", "early")])
     assert "early" not in ids(engine.recommend("user 2", 1_000))
-    for call in (engine.item, engine.delete_item):
+    for call in (engine.item, lambda item: engine.delete_item(item).result()):
         with pytest.raises(NotFound):
             call("early")
-    engine.put_item("early", Attributes())
+    engine.put_item("early", Attributes()).result()
     assert "early" in ids(engine.recommend("user 2", 1_000))
 
 
@@ -197,10 +198,12 @@ def test_what_does_not_fit_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidRequest, match="ids"):
         engine.recommend("user 1", candidates=["x"] * 10_001)
     with pytest.raises(InvalidRequest, match="too long"):
-        engine.put_item("x", Attributes("t" * 1_001))
-    for call in (engine.user, engine.neighbours, engine.similar_items, engine.audience, engine.erase_user):
+        engine.put_item("x", Attributes("t" * 1_001)).result()
+    for call in (engine.user, engine.neighbours, engine.similar_items, engine.audience):
         with pytest.raises(NotFound):
             call("nobody")
+    with pytest.raises(NotFound):
+        engine.erase_user("nobody").result()
 
 
 def test_models_without_vectors_say_so(tmp_path: Path) -> None:
@@ -288,4 +291,38 @@ def test_an_infinite_time_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="infinite"):
         submit(engine, [("ada", "tea", float("inf"))])
     assert engine.health().clock < 1e12
+    engine.close()
+
+
+def test_a_change_that_waits_cannot_be_cancelled(engine: Engine) -> None:
+    """A client that disconnects cancels what it waits for, and must not cancel its write."""
+    post(engine, [("user 1", "item 1")])
+    released = threading.Event()
+    engine._ingest.run(lambda: released.wait(60))
+    put, deleted, erased = engine.put_item("x", Attributes("X")), engine.delete_item("x"), engine.erase_user("user 1")
+    assert not (put.cancel() or deleted.cancel() or erased.cancel())
+    released.set()
+    assert put.result().title == "X"
+    deleted.result()
+    assert erased.result().events > 0
+
+
+def test_waiting_changes_are_bounded(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", limits=Limits(tasks=2))
+    released, begun = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        released.wait(60)
+
+    engine._ingest.run(work)
+    assert begun.wait(60)
+    waiting = [engine.put_item(str(n), Attributes()) for n in range(2)]
+    for change in (lambda: engine.put_item("x", Attributes()), lambda: engine.erase_user("x")):
+        with pytest.raises(Overloaded, match="2 changes of items and users are queued") as refused:
+            change()
+        assert refused.value.retry_after >= 1
+    released.set()
+    assert [change.result().id for change in waiting] == ["0", "1"]
+    assert engine.put_item("x", Attributes()).result().id == "x"
     engine.close()

@@ -130,9 +130,9 @@ def test_a_model_that_knows_only_its_own_items_cannot_begin_empty(tmp_path: Path
 def test_attributes_and_histories_survive_a_restart(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s", fitted(known=BASE))
     post(engine, made_up(50))
-    engine.put_item("item 1", Attributes("One", ("a", "b"), available=False))
-    engine.put_item("never bought", Attributes("None"))
-    engine.delete_item("item 2")
+    engine.put_item("item 1", Attributes("One", ("a", "b"), available=False)).result()
+    engine.put_item("never bought", Attributes("None")).result()
+    engine.delete_item("item 2").result()
     before = engine.user("user 3"), engine.user("3"), engine.item("item 1"), engine.item("never bought")
     assert before[1].history[0].timestamp == 60 * 183
     shown = answers(engine)
@@ -334,7 +334,7 @@ def test_an_engine_whose_memory_is_behind_says_that_it_is_not_ready(
         with pytest.raises(ZeroDivisionError):
             post(engine, made_up(3))
     assert not engine.health().ready
-    for write in (lambda: post(engine, made_up(3)), lambda: engine.put_item("item 1", Attributes("One"))):
+    for write in (lambda: post(engine, made_up(3)), lambda: engine.put_item("item 1", Attributes("One")).result()):
         with pytest.raises(Stopped, match="restart the engine"):
             write()
     engine.close()

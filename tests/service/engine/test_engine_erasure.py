@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def replayed(path: Path, out: Path, model: FittedModel, log: InteractionLog | No
 @pytest.mark.parametrize("name", MODELS)
 def test_afterwards_it_is_as_if_they_had_never_come(name: str, tmp_path: Path) -> None:
     engine, never = filled(tmp_path / "s", fitted(name), True), filled(tmp_path / "never", fitted(name), False)
-    erasure = engine.erase_user(WHO)
+    erasure = engine.erase_user(WHO).result()
     assert (erasure.events, erasure.items_removed, erasure.cleaned) == (24, 1, True)
     assert by_name(engine) == by_name(never)
     with pytest.raises(NotFound):
@@ -105,7 +104,7 @@ def test_nothing_of_them_is_left_in_the_files(tmp_path: Path) -> None:
     assert found(b"her own draft")
     assert found(raw)
     assert vector.any()
-    engine.erase_user(WHO)
+    engine.erase_user(WHO).result()
     for piece in (b"erika", b"muster", b"mann@", b"example", b".org", b"her own", b"draft", raw, raw[-12:]):
         assert not found(piece), piece
     post(engine, made_up(300))
@@ -120,7 +119,7 @@ def test_items_are_encoded_anew_from_those_who_are_left(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s", fitted(known=known))
     post(engine, [("4", "0", 10.0), ("1", "0", 11.0), ("4", "2", 12.0)])
     before = engine._state.recommender.state()
-    engine.erase_user("1")
+    engine.erase_user("1").result()
     after = engine._state.recommender.state()
     assert after["item_ring"][0][:3].tolist() == [0, 2, 4]
     assert after["item_count"].tolist() == [3, 2, 1]
@@ -142,7 +141,7 @@ def test_a_user_of_the_base_is_erased_too(name: str, tmp_path: Path) -> None:
     post(engine, [("3", "new", 1e9), ("4", "new", 1e9)])
     mine = int((BASE.users == 3).sum())
     assert engine.user("3").events == mine + 1
-    erasure = engine.erase_user("3")
+    erasure = engine.erase_user("3").result()
     assert erasure.events == mine + 1
     assert engine.health().events == len(BASE) + 1 - mine
     counts = np.bincount(BASE.items[BASE.users != 3], minlength=31)
@@ -164,8 +163,8 @@ def test_a_replay_needs_the_log_of_the_base_and_leaves_out_who_was_erased(tmp_pa
     model.fingerprint = f"{log.fingerprint}:150:{len(log)}"
     engine = open_engine(tmp_path / "s", model)
     post(engine, made_up(40))
-    engine.put_item("item 1", Attributes("One"))
-    engine.erase_user("3")
+    engine.put_item("item 1", Attributes("One")).result()
+    engine.erase_user("3").result()
     engine.close()
     with pytest.raises(ConfigError, match="with --log"):
         replayed(tmp_path / "s", tmp_path / "new", fitted())
@@ -188,8 +187,8 @@ def test_an_erasure_does_not_wait_for_readers_and_cleans_up_after_them(
     engine = filled(tmp_path / "s", fitted(), True)
     reader = apsw.Connection(str(tmp_path / "s"))
     reader.execute("BEGIN; SELECT count(*) FROM users").fetchall()
-    with ThreadPoolExecutor() as pool, closing(reader):
-        assert not pool.submit(engine.erase_user, WHO).result(timeout=60).cleaned
+    with closing(reader):
+        assert not engine.erase_user(WHO).result(timeout=60).cleaned
         post(engine, made_up(1))
         assert any(WHO.encode() in file.read_bytes() for file in tmp_path.glob("s*"))
     post(engine, made_up(1))
@@ -202,7 +201,7 @@ def test_a_disk_that_fails_after_the_erasure_does_not_undo_it(tmp_path: Path) ->
     store = engine._store
     assert isinstance(store, SqliteStore)
     connection, store._connection = store._connection, Failing(store._connection)  # type: ignore[assignment]
-    assert not engine.erase_user(WHO).cleaned
+    assert not engine.erase_user(WHO).result().cleaned
     store._connection = connection
     post(engine, [(WHO, "item 1")])  # she comes back
     engine.close()
@@ -231,7 +230,7 @@ def test_after_a_restart_the_last_rows_may_be_of_the_erased(name: str, tmp_path:
     engine = open_engine(tmp_path / "s", fitted(name))
     post(engine, made_up(60, users=6))
     post(engine, [(WHO, "her own draft")])
-    engine.erase_user(WHO)
+    engine.erase_user(WHO).result()
     engine.close()
     again = open_engine(tmp_path / "s", fitted(name))
     everybody = {user.id for user in again.search_users("", 1_000)}
@@ -244,7 +243,7 @@ def test_after_a_restart_the_last_rows_may_be_of_the_erased(name: str, tmp_path:
 def test_a_user_of_the_base_who_took_an_item_twice_is_erased_whole(tmp_path: Path) -> None:
     known = Events.of([0, 0, 1, 1], [0, 0, 0, 1], np.arange(4))
     engine = open_engine(tmp_path / "s", fitted(known=known))
-    erasure = engine.erase_user("0")
+    erasure = engine.erase_user("0").result()
     assert (erasure.events, erasure.items_rewritten, erasure.items_removed) == (2, 1, 0)
     assert (engine.item("0").events, engine.health().events) == (1, 2)
     assert engine._state.recommender.state()["item_count"].tolist() == [1, 1]
@@ -254,7 +253,7 @@ def test_a_user_of_the_base_who_took_an_item_twice_is_erased_whole(tmp_path: Pat
 def test_counts_and_clock_are_those_without_the_erased(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s", fitted(known=BASE))
     post(engine, [("4", "5", 1e6), ("erika", "5", 2e6)])
-    engine.erase_user("erika")
+    engine.erase_user("erika").result()
     health = engine.health()
     popular = engine._state.popularity.state()
     engine.close()
@@ -272,7 +271,7 @@ def test_state_that_was_not_saved_yet_does_not_bring_the_erased_back(
         patch.setattr(engine._committer, "_try_to_save", lambda: None)  # as if there were no room
         post(engine, made_up(600))
     row = engine._state.users.row("user 3")
-    engine.erase_user("user 3")
+    engine.erase_user("user 3").result()
     post(engine, made_up(3, start=2e9, users=2))
     live = state_of(engine)
     engine.close()

@@ -66,27 +66,27 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(item=st.sampled_from(ITEMS), attributes=ATTRIBUTES)
     def put(self, item: str, attributes: Attributes) -> None:
-        self.engine.put_item(item, attributes)
+        self.engine.put_item(item, attributes).result()
         self.attributes[item] = attributes
 
     @rule(item=st.sampled_from(ITEMS))
     def delete(self, item: str) -> None:
         if self.is_item(item):
-            self.engine.delete_item(item)
+            self.engine.delete_item(item).result()
             self.attributes[item] = None
         else:
             with pytest.raises(NotFound):
-                self.engine.delete_item(item)
+                self.engine.delete_item(item).result()
 
     @rule(user=st.sampled_from(USERS))
     def erase(self, user: str) -> None:
         theirs = self.items_of(user)
         if not theirs:
             with pytest.raises(NotFound):
-                self.engine.erase_user(user)
+                self.engine.erase_user(user).result()
             return
         self.events = [event for event in self.events if event[0] != user]
-        erasure = self.engine.erase_user(user)
+        erasure = self.engine.erase_user(user).result()
         shared = {*theirs} & {item for _, item, _ in self.events}
         assert (erasure.events, erasure.items_rewritten) == (len(theirs), len(shared))
         assert erasure.items_removed == len({*theirs} - shared)

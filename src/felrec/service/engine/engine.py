@@ -95,26 +95,39 @@ class Engine(ReadOnlyEngine):
             return submission.future
         return self._ingest.submit(submission)
 
-    def put_item(self, item: str, attributes: Attributes) -> Item:
-        """Set all attributes of a known or new item. Returns when they are on disk."""
+    def put_item(self, item: str, attributes: Attributes) -> Future[Item]:
+        """Set all attributes of a known or new item; the future resolves when they are on disk.
+
+        Raises InvalidRequest, and like `delete_item` and `erase_user` Overloaded (`retry_after`) and Stopped.
+        """
         if len(attributes.title or "") > self.limits.title_characters or len(attributes.tags) > self.limits.tags:
             most = f"{self.limits.title_characters:,} characters and {self.limits.tags} tags"
             raise InvalidRequest(f"the title or the list of tags is too long; at most {most}")
-        self._ingest.run(lambda: self._committer.put_attributes(item, attributes))
-        return self.item(item)
 
-    def delete_item(self, item: str) -> None:
-        """Delete an item's attributes and do not recommend it until it is put again. NotFound if unknown.
+        def put() -> Item:
+            self._committer.put_attributes(item, attributes)
+            return self.item(item)
 
-        Its events are kept: they belong to the histories of users.
+        return self._ingest.run(put)
+
+    def delete_item(self, item: str) -> Future[None]:
+        """Delete an item's attributes and do not recommend it until it is put again.
+
+        Its events are kept: they belong to the histories of users. The future fails with NotFound if it is unknown.
         """
-        self.item(item)
-        self._ingest.run(lambda: self._committer.put_attributes(item, None))
 
-    def erase_user(self, user: str) -> Erasure:
-        """Remove a user's id, events, history and vector, also from free pages of the file. NotFound if unknown."""
-        erasure: Erasure = self._ingest.run(lambda: self._committer.erase(self._state.known_row("user", user)))
-        return erasure
+        def delete() -> None:
+            self.item(item)
+            self._committer.put_attributes(item, None)
+
+        return self._ingest.run(delete)
+
+    def erase_user(self, user: str) -> Future[Erasure]:
+        """Remove a user's id, events, history and vector, also from free pages of the file.
+
+        The future fails with NotFound if the user is unknown.
+        """
+        return self._ingest.run(lambda: self._committer.erase(self._state.known_row("user", user)))
 
     def health(self) -> Health:
         """Status and statistics of the engine; never waits for the writer."""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from felrec.answers.types import Receipt
 from felrec.errors import FelrecError, InvalidRequest, Overloaded, Stopped
@@ -18,14 +18,15 @@ from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.limits import Limits
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass
-class Task:
+class Task(Generic[T]):
     """Other work that changes the store."""
 
-    work: Callable[[], Any]
-    future: Future[Any] = field(default_factory=Future)
+    work: Callable[[], T]
+    future: Future[T] = field(default_factory=Future)
 
 
 class IngestThread:
@@ -33,10 +34,11 @@ class IngestThread:
 
     def __init__(self, committer: Committer, answers: IdempotencyStore, limits: Limits) -> None:
         self._committer, self._answers, self._limits = committer, answers, limits
-        self._queue: deque[Submission | Task] = deque()
+        self._queue: deque[Submission | Task[Any]] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self.waiting = 0  # events in the queue
+        self._tasks = 0  # tasks in the queue
         self._pace = 0.1  # moving average of seconds per block of events
         self._thread = threading.Thread(target=self._run, name="felrec-ingest", daemon=True)
         self._thread.start()
@@ -52,8 +54,7 @@ class IngestThread:
             self._check_open()
             seconds = self._blocks(self.waiting) * self._pace
             if self.waiting + len(submission) > self._limits.queue or seconds > self._limits.queue_seconds:
-                wait = min(30.0, max(1.0, seconds))
-                raise Overloaded(f"{self.waiting:,} events are queued; retry in {wait:.0f} s", wait)
+                raise self._overloaded(f"{self.waiting:,} events")
             if submission.key:
                 self._answers.begin(submission.key, submission.future)
             self.waiting += len(submission)
@@ -61,14 +62,18 @@ class IngestThread:
             self._changed.notify()
         return submission.future
 
-    def run(self, work: Callable[[], Any]) -> Any:
-        """Do work in the ingest thread, between two batches, and wait for its result."""
+    def run(self, work: Callable[[], T]) -> Future[T]:
+        """Queue work for the ingest thread, which does it between two batches."""
         task = Task(work)
+        task.future.set_running_or_notify_cancel()  # as above
         with self._changed:
             self._check_open()
+            if self._tasks >= self._limits.tasks:
+                raise self._overloaded(f"{self._tasks:,} changes of items and users")
+            self._tasks += 1
             self._queue.append(task)
             self._changed.notify()
-        return task.future.result()
+        return task.future
 
     def close(self, drain: bool) -> None:
         """Stop after processing the queue, or immediately."""
@@ -86,19 +91,23 @@ class IngestThread:
         if self._closing:
             raise Stopped("the engine is shutting down; send this again later")
 
+    def _overloaded(self, queued: str) -> Overloaded:
+        wait = min(30.0, max(1.0, self._blocks(self.waiting) * self._pace))
+        return Overloaded(f"{queued} are queued; retry in {wait:.0f} s", wait)
+
     def _run(self) -> None:
         while taken := self._take():
             if isinstance(taken[0], Task):
-                _resolve(taken[0].future, taken[0].work)
+                self._do(taken[0])
             else:
                 self._write([one for one in taken if isinstance(one, Submission)])
 
-    def _take(self) -> list[Submission | Task]:
+    def _take(self) -> list[Submission | Task[Any]]:
         """Take up to a block of events from the queue, without waiting for more; an empty list means stop."""
         with self._changed:
             while not self._queue and not self._closing:
                 self._changed.wait()
-            taken: list[Submission | Task] = []
+            taken: list[Submission | Task[Any]] = []
             events = 0
             while self._queue:
                 first = self._queue[0]
@@ -126,6 +135,14 @@ class IngestThread:
         self._end(submissions)
         for submission, receipt in zip(submissions, receipts, strict=True):
             submission.future.set_result(receipt)
+
+    def _do(self, task: Task[Any]) -> None:
+        with self._changed:
+            self._tasks -= 1
+        try:
+            task.future.set_result(task.work())
+        except Exception as error:
+            task.future.set_exception(error)
 
     def _came_before(self, submission: Submission) -> bool:
         """Resolve a submission that is already in the store with its first receipt."""
@@ -159,10 +176,3 @@ class IngestThread:
     def _blocks(self, events: int) -> int:
         """Number of blocks of these events, which predicts the time: most of the cost of a block is fixed."""
         return -(-events // self._limits.block)
-
-
-def _resolve(future: Future[Any], work: Callable[[], Any]) -> None:
-    try:
-        future.set_result(work())
-    except Exception as error:
-        future.set_exception(error)

@@ -13,6 +13,7 @@ class Limits:
     block: int = 256  # events of a micro-batch
     submission: int = 10_000  # events of one submission
     queue: int = 20_000  # events in the queue
+    tasks: int = 256  # changes of items and erasures in the queue
     queue_seconds: float = math.inf  # expected waiting time in the queue; an interactive service sets it
     k: int = 1_000  # entries of an answer
     ids: int = 10_000  # candidates, or items of a session

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from anyio import CapacityLimiter
 from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,6 +28,7 @@ class Service:
     metrics: Metrics
     keys: KeyFile | None = None  # None: every client may do everything
     stopping: bool = False
+    write_parser: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))  # of threads for long bodies
 
     def health(self) -> Health:
         """The engine's health; a stopping service is not ready."""
@@ -81,16 +83,3 @@ def needed_scope(method: str, path: str) -> str:
     ('read', 'write')
     """
     return "read" if method in READING or path == QUESTION else "write"
-
-
-async def json_only(request: Request) -> None:
-    """Refuse bodies with another content type than JSON: those could be sent by a page of another site."""
-    if media_type(request) != "application/json":
-        raise Problem(415, "send the body as Content-Type: application/json")
-
-
-def media_type(request: Request) -> str:
-    """The content type without its parameters. Refuses compressed bodies, which are not supported."""
-    if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
-        raise Problem(415, f"send the body uncompressed, without Content-Encoding: {encoding[:40]}")
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -44,7 +44,7 @@ from felrec.service.http.middleware import (
     retry_after,
 )
 from felrec.service.http.problems import CODES, Problem
-from felrec.service.http.schemas import Event
+from felrec.service.http.schemas import BODIES
 from felrec.version import __version__
 
 PAGE = Path(__file__).parent / "page"
@@ -160,10 +160,10 @@ def _problem(error: Exception, identifier: str) -> Problem:
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with the schema of an event and the paths that need a key."""
+    """The OpenAPI document, with the schemas of bodies and the paths that need a key."""
     if app.openapi_schema is None:
         document = FastAPI.openapi(app)
-        document["components"]["schemas"]["Event"] = Event.model_json_schema()
+        document["components"]["schemas"] |= {schema.__name__: schema.model_json_schema() for schema in BODIES}
         key = {"type": "http", "scheme": "bearer", "description": "needed if the service was started with --keys"}
         document["components"]["securitySchemes"] = {"key": key}
         for path, operations in document["paths"].items():

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from felrec.answers.types import Receipt, Rejected
 from felrec.service.engine.types import IdempotencyKey
-from felrec.service.http.access import media_type, service_of
+from felrec.service.http.access import service_of
+from felrec.service.http.bodies import media_type, parsed_body
 from felrec.service.http.event_parsing import read_events
 from felrec.service.http.fast_route import FastRoute
 from felrec.service.http.middleware import retry_after
@@ -19,7 +20,6 @@ from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import EVENTS_BODY
 
 LINES = ("application/x-ndjson", "application/jsonl")
-LONG = 65_536  # bytes; longer bodies are parsed in a thread, so that the event loop is not blocked
 
 router = APIRouter(prefix="/v1", tags=["events"], route_class=FastRoute)
 
@@ -43,15 +43,11 @@ async def post_interactions(
         raise Problem(415, "send events as Content-Type: application/json, or application/x-ndjson for one per line")
     if service.stopping:
         raise Problem(503, "the service is shutting down; retry later", retry_after(5))
-    body = await request.body()
-    if len(body) > LONG:
-        events, rejected = await run_in_threadpool(read_events, body, kind in LINES)
-    else:
-        events, rejected = read_events(body, kind in LINES)
+    events, rejected = await parsed_body(request, partial(read_events, lines=kind in LINES))
     if not len(events) and rejected:
         service.metrics.took(0, 0, len(rejected))
         raise _all_rejected(rejected)
-    key = IdempotencyKey(idempotency_key, body) if idempotency_key else None
+    key = IdempotencyKey(idempotency_key, await request.body()) if idempotency_key else None
     receipt = await asyncio.wrap_future(service.engine.submit(events, key, rejected))
     service.metrics.took(receipt.accepted, receipt.late, len(receipt.rejected))
     return json_response(receipt)

@@ -1,18 +1,23 @@
-"""Items and users: search, read, describe and delete them."""
+"""Items and users: search, read, describe and delete them.
+
+Writes wait for the ingest thread without a thread of their own, so that they keep none from reads.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, User
 from felrec.service.engine.types import Attributes as Said
-from felrec.service.http.access import engine_of, json_only
+from felrec.service.http.access import engine_of
+from felrec.service.http.bodies import json_body
 from felrec.service.http.fast_route import Checked
 from felrec.service.http.parameters import PathId
 from felrec.service.http.responses import json_response
-from felrec.service.http.schemas import Attributes
+from felrec.service.http.schemas import Attributes, body_of
 
 Prefix = Annotated[str, Query(max_length=256, description="start of the id")]
 Limit = Annotated[int, Query(ge=1, le=100, description="most entries")]
@@ -32,17 +37,19 @@ def get_item(request: Request, id: PathId) -> Response:
     return json_response(engine_of(request).item(id))
 
 
-@router.put("/items/{id}", dependencies=[Depends(json_only)], responses={200: {"model": Item}})
-def put_item(request: Request, id: PathId, attributes: Attributes) -> Response:
+@router.put("/items/{id}", responses={200: {"model": Item}}, openapi_extra=body_of(Attributes))
+async def put_item(request: Request, id: PathId) -> Response:
     """Set the title, the tags and the availability of an item. The model never uses them."""
-    said = Said(attributes.title, tuple(attributes.tags), attributes.available)
-    return json_response(engine_of(request).put_item(id, said))
+    given = await json_body(request, Attributes)
+    said = Said(given.title, tuple(given.tags), given.available)
+    item = await asyncio.wrap_future(engine_of(request).put_item(id, said))
+    return json_response(item)
 
 
 @router.delete("/items/{id}", status_code=204)
-def delete_item(request: Request, id: PathId) -> Response:
+async def delete_item(request: Request, id: PathId) -> Response:
     """Delete an item's attributes and stop recommending it. Its events are kept: they belong to users' histories."""
-    engine_of(request).delete_item(id)
+    await asyncio.wrap_future(engine_of(request).delete_item(id))
     return Response(status_code=204)
 
 
@@ -67,9 +74,10 @@ def get_user(
 
 
 @router.delete("/users/{id}", responses={200: {"model": Erasure}})
-def erase_user(request: Request, id: PathId) -> Response:
+async def erase_user(request: Request, id: PathId) -> Response:
     """Erase a user's id, events, history and vector, also from free pages of the file.
 
     The items of the user's events are encoded again without them.
     """
-    return json_response(engine_of(request).erase_user(id))
+    erasure = await asyncio.wrap_future(engine_of(request).erase_user(id))
+    return json_response(erasure)

@@ -7,17 +7,18 @@ import time
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from felrec.answers.types import BestItems, NearItems, NearUsers, Ranks, Recommendations
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Question
-from felrec.service.http.access import engine_of, json_only
+from felrec.service.http.access import engine_of
+from felrec.service.http.bodies import json_body
 from felrec.service.http.fast_route import Checked, FastRoute
 from felrec.service.http.parameters import Count, ExcludeSeen, IdList, PathId, TagList
 from felrec.service.http.responses import json_response
-from felrec.service.http.schemas import Session
+from felrec.service.http.schemas import Session, body_of
 
 router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=Checked)
 often = APIRouter(prefix="/v1", tags=["recommendations"], route_class=FastRoute)
@@ -41,11 +42,12 @@ async def recommend(
     return _response(found, began)
 
 
-@router.post("/recommendations", responses={200: {"model": Recommendations}}, dependencies=[Depends(json_only)])
-async def recommend_session(request: Request, session: Session) -> Response:
+@router.post("/recommendations", responses={200: {"model": Recommendations}}, openapi_extra=body_of(Session))
+async def recommend_session(request: Request) -> Response:
     """The best items for an anonymous user with these items. Nothing is stored."""
-    began, filters = time.perf_counter(), (session.exclude_seen, session.candidates, session.tags)
-    return _response(await _ask(request, Question(None, session.items, session.k, *filters)), began)
+    began, given = time.perf_counter(), await json_body(request, Session)
+    filters = given.exclude_seen, given.candidates, given.tags
+    return _response(await _ask(request, Question(None, given.items, given.k, *filters)), began)
 
 
 @router.get("/items/{id}/similar", responses={200: {"model": NearItems}})

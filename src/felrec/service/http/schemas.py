@@ -47,6 +47,13 @@ class Attributes(Shape):
     available: bool = Field(True, description="whether it may be recommended")
 
 
+def body_of(schema: type[Shape]) -> dict[str, Any]:
+    """The OpenAPI description of a body that a route reads itself."""
+    content = {"schema": {"$ref": f"#/components/schemas/{schema.__name__}"}}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+BODIES = (Event, Session, Attributes)  # all schemas that routes refer to by name
 EVENTS_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
