@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from felrec.service.http.keys import Key
 
 app = typer.Typer(help="Create, list and revoke the API keys of a service.", rich_markup_mode=None)
 
@@ -17,6 +20,12 @@ DEFAULT = Path("keys.json")
 def add(
     scope: Annotated[list[str], typer.Option("--scope", metavar="S", help="read or write; repeatable.")],
     name: Annotated[str, typer.Option("--name", metavar="TEXT", help="Who the key is for.")] = "",
+    requests_per_second: Annotated[
+        float | None, typer.Option(metavar="N", help="Requests that the key may send; default: any number.")
+    ] = None,
+    events_per_second: Annotated[
+        float | None, typer.Option(metavar="N", help="Events that the key may post; default: any number.")
+    ] = None,
     keys: KeysFile = DEFAULT,
 ) -> None:
     """Create a key and print it once. The file stores only its hash.
@@ -24,17 +33,18 @@ def add(
     \b
     Example:
       felrec keys add --scope write --name "event collector"
+      felrec keys add --scope read --name "shop front" --requests-per-second 200
     """  # noqa: D301
     from felrec.service.http.keys import KeyFile
 
-    secret, key = KeyFile(keys).add(scope, name)
+    secret, key = KeyFile(keys).add(scope, name, requests_per_second, events_per_second)
     typer.echo(f"key {key.id} may {' and '.join(key.scopes)}; it is shown only once:", err=True)
     typer.echo(secret)
 
 
 @app.command("list")
 def list_keys(keys: KeysFile = DEFAULT) -> None:
-    """List the keys: their ids, scopes and names, not the secrets.
+    """List the keys: their ids, scopes, names and rate limits, not the secrets.
 
     \b
     Example:
@@ -43,11 +53,17 @@ def list_keys(keys: KeysFile = DEFAULT) -> None:
     from felrec.cli.tables import print_table
     from felrec.service.http.keys import KeyFile
 
-    rows = [(key.id, ", ".join(key.scopes), key.created, key.name) for key in KeyFile(keys).entries()]
+    rows = [_row(key) for key in KeyFile(keys).entries()]
     if not rows:
         typer.echo(f"{keys}: no keys yet; create one with felrec keys add --keys {keys} --scope read", err=True)
         return
-    print_table(("id", "scopes", "created", "name"), rows, left=4)
+    print_table(("id", "scopes", "created", "name", "requests/s", "events/s"), rows, left=4)
+
+
+def _row(key: Key) -> tuple[str, ...]:
+    limits = (key.requests_per_second, key.events_per_second)
+    rates = ("no limit" if limit is None else f"{limit:g}" for limit in limits)
+    return (key.id, ", ".join(key.scopes), key.created, key.name, *rates)
 
 
 @app.command("remove")

@@ -102,16 +102,16 @@ def test_keys_and_scopes(open_service: Open, tmp_path: Path) -> None:
 
 def test_a_file_of_keys_that_cannot_be_read_leaves_the_keys_as_they_were(tmp_path: Path) -> None:
     keys = KeyFile(tmp_path / "keys.json")
-    secret, _ = keys.add(["read"])
+    secret, entry = keys.add(["read"])
     serving = KeyFile(keys.path)
-    assert serving.scopes_of(secret) == frozenset({"read"})
+    assert serving.find(secret) == entry
     keys.path.write_text("half of it")
-    assert serving.scopes_of(secret) == frozenset({"read"})
+    assert serving.find(secret) == entry
     with pytest.raises(ConfigError, match="not a key file"):
         KeyFile(keys.path).entries()
     keys.path.unlink()
     keys.path.mkdir()  # as unreadable as the file of another user is to a service, also for root
-    assert serving.scopes_of(secret) == frozenset({"read"})
+    assert serving.find(secret) == entry
     with pytest.raises(ConfigError, match="as the user of the service"):
         KeyFile(keys.path).entries()
 
@@ -120,15 +120,15 @@ def test_a_file_of_keys_whose_rights_were_mended_is_read(tmp_path: Path, monkeyp
     keys = KeyFile(tmp_path / "keys.json")
     secret, entry = keys.add(["read"])
     serving = KeyFile(keys.path)
-    assert serving.scopes_of(secret)
+    assert serving.find(secret)
     with monkeypatch.context() as patch:  # root, who may run this, can read every file
         patch.setattr(Path, "read_text", _refused)
         keys.path.write_text(
             keys.path.read_bytes().decode().replace(entry.id, "00000000").replace(entry.sha256, "0" * 64)
         )
-        assert serving.scopes_of(secret)
+        assert serving.find(secret)
     keys.path.chmod(0o640)
-    assert serving.scopes_of(secret) is None
+    assert serving.find(secret) is None
 
 
 def _refused(*_: object, **__: object) -> str:

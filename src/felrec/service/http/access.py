@@ -11,9 +11,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Health
-from felrec.service.http.keys import KeyFile
+from felrec.service.http.keys import Key, KeyFile
 from felrec.service.http.metrics import Metrics
 from felrec.service.http.problems import Problem
+from felrec.service.http.rates import RateLimits
 
 PUBLIC = ("/", "/healthz", "/readyz", "/openapi.json")  # without personal data, like everything under /static/
 READING = ("GET", "HEAD", "OPTIONS")
@@ -27,6 +28,7 @@ class Service:
     engine: Engine
     metrics: Metrics
     keys: KeyFile | None = None  # None: every client may do everything
+    rates: RateLimits = field(default_factory=RateLimits)
     stopping: bool = False
     write_parser: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))  # of threads for long bodies
 
@@ -47,28 +49,36 @@ def engine_of(request: Request) -> Engine:
     return service_of(request).engine
 
 
+def key_of(scope: Scope) -> Key | None:
+    """The key that a request was sent with; None if the path is public, or if the service has no keys."""
+    key: Key | None = scope["state"].get("key")
+    return key
+
+
 class Guard:
     """Requires a key with the right scope for every path that is not public, if the service has keys."""
 
-    def __init__(self, app: ASGIApp, keys: KeyFile | None) -> None:
-        self.app, self.keys = app, keys
+    def __init__(self, app: ASGIApp, keys: KeyFile | None, rates: RateLimits) -> None:
+        self.app, self.keys, self.rates = app, keys, rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the key, then pass the request on."""
         if scope["type"] == "http" and self.keys is not None and not is_public(scope["path"]):
-            self._check(self.keys, scope)
+            key = scope["state"]["key"] = self._checked(self.keys, scope)
+            self.rates.check_request(key)
         await self.app(scope, receive, send)
 
-    def _check(self, keys: KeyFile, scope: Scope) -> None:
+    def _checked(self, keys: KeyFile, scope: Scope) -> Key:
         kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
-        allowed = keys.scopes_of(secret.strip()) if kind.lower() == "bearer" else None
-        if allowed is None:
+        key = keys.find(secret.strip()) if kind.lower() == "bearer" else None
+        if key is None:
             missing = "unknown API key" if secret else "an API key is required"
             advice = "send a valid key as Authorization: Bearer KEY; create one with felrec keys add"
             raise Problem(401, f"{missing}; {advice}", {"www-authenticate": "Bearer"})
         needed = needed_scope(scope["method"], scope["path"])
-        if needed not in allowed:
+        if needed not in key.scopes:
             raise Problem(403, f"this API key cannot {needed}; create one with felrec keys add --scope {needed}")
+        return key
 
 
 def is_public(path: str) -> bool:

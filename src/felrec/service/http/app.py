@@ -30,12 +30,11 @@ from felrec.errors import (
 from felrec.service.engine.engine import Engine
 from felrec.service.http import routes_events, routes_items_users, routes_page, routes_recommend, routes_status
 from felrec.service.http.access import Guard, Service, is_public
+from felrec.service.http.admission import UNLIMITED, Admission
 from felrec.service.http.keys import KeyFile
 from felrec.service.http.logs import note
 from felrec.service.http.metrics import Metrics
 from felrec.service.http.middleware import (
-    UNLIMITED,
-    Admission,
     EncodedPaths,
     Envelope,
     HeadAsGet,
@@ -49,8 +48,8 @@ from felrec.version import __version__
 
 PAGE = Path(__file__).parent / "page"
 MAX_BODY = 8 * 2**20
-MAX_BODIES = 64 * 2**20  # total bytes of request bodies in flight
-MAX_REQUESTS = 256  # requests in flight
+MAX_BODIES = 64 * 2**20  # total bytes of request bodies in flight, of each kind of request
+MAX_REQUESTS = 256  # requests in flight, of each kind
 READERS = max(4, 2 * (os.cpu_count() or 1))  # worker threads: more would only wait for each other
 NEVER_OF_GET = ("400", "409", "413", "415", "507")  # errors that only requests with a body can get
 DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, message, request_id}}`."
@@ -81,7 +80,7 @@ def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(FelrecError, _failed)
-    app.add_middleware(Guard, keys=keys)  # the last one added is the first to see a request
+    app.add_middleware(Guard, keys=keys, rates=service.rates)  # the last one added is the first to see a request
     app.add_middleware(EncodedPaths)
     app.add_middleware(Admission, max_requests=MAX_REQUESTS, max_body=MAX_BODY, max_bytes=MAX_BODIES)
     app.add_middleware(Hosts, allowed=hosts)

@@ -1,4 +1,4 @@
-"""API keys with read and write scopes. A key is shown once; only its SHA-256 is stored.
+"""API keys with scopes and rate limits. A key is shown once; only its SHA-256 is stored.
 
 A key has 256 random bits, so it cannot be guessed, and a slow password hash is not needed.
 """
@@ -9,11 +9,13 @@ import hashlib
 import hmac
 import json
 import logging
+import math
 import secrets
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from felrec.errors import ConfigError
 from felrec.files import write_atomically
@@ -33,6 +35,17 @@ class Key:
     scopes: tuple[str, ...]
     sha256: str
     created: str
+    requests_per_second: float | None = None  # None: no limit
+    events_per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        for rate in (self.requests_per_second, self.events_per_second):
+            if rate is not None and not (math.isfinite(rate) and rate > 0):
+                raise ConfigError(f"a rate limit of {rate} a second is impossible; give a number above 0")
+
+    def as_stored(self) -> dict[str, Any]:
+        """The fields for the file; without limits they are those that every version of felrec reads."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class KeyFile:
@@ -41,8 +54,8 @@ class KeyFile:
     >>> import tempfile
     >>> keys = KeyFile(Path(tempfile.mkdtemp()) / "keys.json")
     >>> secret, key = keys.add(["read"], name="shop window")
-    >>> keys.scopes_of(secret), keys.scopes_of("felrec_guess")
-    (frozenset({'read'}), None)
+    >>> keys.find(secret) == key, keys.find("felrec_guess")
+    (True, None)
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +76,13 @@ class KeyFile:
             self._stamp = stamp
         return self._keys
 
-    def add(self, scopes: Iterable[str], name: str = "") -> tuple[str, Key]:
+    def add(
+        self,
+        scopes: Iterable[str],
+        name: str = "",
+        requests_per_second: float | None = None,
+        events_per_second: float | None = None,
+    ) -> tuple[str, Key]:
         """Create a key. The secret is returned and not stored."""
         chosen = tuple(scope for scope in SCOPES if scope in set(scopes))
         if not chosen or set(scopes) - set(SCOPES):
@@ -71,7 +90,7 @@ class KeyFile:
         identifier = secrets.token_hex(4)
         secret = f"felrec_{identifier}_{secrets.token_urlsafe(32)}"
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        key = Key(identifier, name, chosen, _digest(secret), now)
+        key = Key(identifier, name, chosen, _digest(secret), now, requests_per_second, events_per_second)
         self._write([*self.entries(), key])
         return secret, key
 
@@ -82,13 +101,13 @@ class KeyFile:
             raise ConfigError(f"{self.path}: unknown key {identifier}; see felrec keys list")
         self._write(left)
 
-    def scopes_of(self, secret: str) -> frozenset[str] | None:
-        """The scopes of a secret; None if it is not a key. Takes the same time for every wrong secret."""
+    def find(self, secret: str) -> Key | None:
+        """The key with this secret; None if there is none. Takes the same time for every wrong secret."""
         digest = _digest(secret)
-        found: frozenset[str] | None = None
+        found: Key | None = None
         for key in self.entries():  # no early exit: the time must not reveal which key matches
             if hmac.compare_digest(key.sha256, digest):
-                found = frozenset(key.scopes)
+                found = key
         return found
 
     def _stamp_now(self) -> tuple[int, ...] | None:
@@ -113,7 +132,7 @@ class KeyFile:
     def _write(self, keys: list[Key]) -> None:
         """Replace the file atomically, readable only by its owner."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        document = {"version": VERSION, "keys": [asdict(key) for key in keys]}
+        document = {"version": VERSION, "keys": [key.as_stored() for key in keys]}
         write_atomically(self.path, json.dumps(document, indent=2) + "\n", private=True)
         self._stamp = None
 

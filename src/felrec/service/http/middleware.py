@@ -1,16 +1,17 @@
 """ASGI middleware of every request: request ids, headers, limits and error handling.
 
 From the outside in: `Envelope` (request id, security headers, log line, metrics, no tracebacks to clients), `Hosts`
-(against DNS rebinding), `Admission` (bounds requests and bytes in flight), `EncodedPaths` (ids may contain a slash).
+(against DNS rebinding), `Admission` (bounds requests and bytes in flight; in admission.py), `EncodedPaths` (ids may
+contain a slash).
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,7 +22,6 @@ from felrec.service.http.problems import Problem
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 PORT = re.compile(r":\d*$")
-UNLIMITED = ("/healthz", "/readyz", "/metrics")  # an overloaded service must still report that it is alive
 PAGE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -129,65 +129,9 @@ class Hosts:
         await self.app(scope, receive, send)
 
 
-@dataclass
-class Admission:
-    """Limits requests in flight: too many requests or bytes get 429, a too long body 413."""
-
-    app: ASGIApp
-    max_requests: int
-    max_body: int
-    max_bytes: int  # total of all bodies in flight
-    requests: int = 0
-    bytes: int = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http" or scope["path"] in UNLIMITED:
-            await self.app(scope, receive, send)
-            return
-        self._check_length(header(scope, b"content-length"))
-        if self.requests >= self.max_requests:
-            raise busy("too many concurrent requests")
-        self.requests += 1
-        taken, whole = 0, False
-
-        async def counted() -> Message:
-            nonlocal taken, whole
-            message = await receive()
-            if message["type"] == "http.disconnect" and not whole:
-                raise Problem(499, "the connection was closed before the request was complete")  # only for the log
-            whole = not message.get("more_body", False)
-            size = len(message.get("body", b""))
-            taken += size
-            self.bytes += size
-            if taken > self.max_body:
-                raise self._too_long()
-            if self.bytes > self.max_bytes:
-                raise busy("too many bytes in flight")
-            return message
-
-        try:
-            await self.app(scope, counted, send)
-        finally:
-            self.requests -= 1
-            self.bytes -= taken
-
-    def _check_length(self, length: str) -> None:
-        if length.isdecimal() and int(length) > self.max_body:
-            raise self._too_long()
-
-    def _too_long(self) -> Problem:
-        return Problem(413, f"the body is over {self.max_body:,} bytes; send fewer rows at a time")
-
-
-def busy(reason: str, seconds: float = 1.0) -> Problem:
-    """A 429 with Retry-After."""
-    return Problem(429, f"{reason}; retry after the seconds in Retry-After", retry_after(seconds))
-
-
 def retry_after(seconds: float) -> dict[str, str]:
-    """The header Retry-After in whole seconds, at least one."""
-    return {"retry-after": str(max(1, round(seconds)))}
+    """The header Retry-After in whole seconds, at least one; never too early, or the client would be refused again."""
+    return {"retry-after": str(max(1, math.ceil(round(seconds, 3))))}
 
 
 class EncodedPaths:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Request, Response
 
 from felrec.answers.types import Receipt, Rejected
 from felrec.service.engine.types import IdempotencyKey
-from felrec.service.http.access import service_of
+from felrec.service.http.access import key_of, service_of
 from felrec.service.http.bodies import media_type, parsed_body
 from felrec.service.http.event_parsing import read_events
 from felrec.service.http.fast_route import FastRoute
@@ -43,7 +43,9 @@ async def post_interactions(
         raise Problem(415, "send events as Content-Type: application/json, or application/x-ndjson for one per line")
     if service.stopping:
         raise Problem(503, "the service is shutting down; retry later", retry_after(5))
+    service.rates.check_events(key_of(request.scope), 0)  # before the body is read
     events, rejected = await parsed_body(request, partial(read_events, lines=kind in LINES))
+    service.rates.check_events(key_of(request.scope), len(events) + len(rejected))
     if not len(events) and rejected:
         service.metrics.took(0, 0, len(rejected))
         raise _all_rejected(rejected)
