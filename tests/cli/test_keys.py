@@ -1,9 +1,10 @@
-"""`felrec keys`: rate limits from the command line."""
+"""`felrec keys` with rate limits, and `felrec audit`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from felrec.service.http.audit import Digests
 from felrec.service.http.keys import KeyFile
 
 from .conftest import Felrec
@@ -27,3 +28,14 @@ def test_an_impossible_limit_is_one_line(felrec: Felrec, tmp_path: Path) -> None
     assert done.returncode == 2
     assert "give a number above 0" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_audit_prints_the_digest_of_an_id(felrec: Felrec, tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    assert "no such key" in felrec("audit", store, "--user", "ada").stderr
+    digests = Digests.beside(store)
+    assert felrec("audit", store, "--user", "ada").stdout.strip() == digests.of("user", "ada")
+    assert felrec("audit", store, "--item", "ada").stdout.strip() == digests.of("item", "ada")
+    for wrong in ((), ("--user", "a", "--item", "b")):
+        done = felrec("audit", store, *wrong)
+        assert (done.returncode, done.stderr) == (2, "felrec: give either --user ID or --item ID\n")

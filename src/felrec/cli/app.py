@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from felrec.cli import (
+    audit,
     backup,
     compare,
     datasets,
@@ -55,6 +56,7 @@ app.command("export")(export.export)
 app.command("backup")(backup.backup)
 app.command("verify")(verify.verify)
 app.add_typer(keys.app, name="keys")
+app.command("audit")(audit.audit)
 app.command("demo")(demo.demo)
 
 

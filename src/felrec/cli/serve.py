@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from felrec.cli.options import Run
 from felrec.cli.stores import store_of
 from felrec.errors import ConfigError, how_to_install
+
+if TYPE_CHECKING:
+    from felrec.service.http.preflight import Start
 
 
 def serve(
@@ -21,6 +24,12 @@ def serve(
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 picks a free port.")] = 8000,
     keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help="File of API keys.")] = None,
+    audit: Annotated[
+        Path | None, typer.Option("--audit", metavar="FILE", help="Record writes and erasures, as JSON lines.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what is open, unprotected or missing, and do not start.")
+    ] = False,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads per computation.")] = 1,
 ) -> None:
     """Serve a model over HTTP, with a web page.
@@ -28,28 +37,47 @@ def serve(
     Without DIR it serves the bundled weights, which need no training and adapt as events arrive. It listens on this
     machine only; any other --host requires --keys. Logs are JSON lines on stderr.
 
+    With --check the exit code is 0 if all is well, 1 after a warning and 2 after an error; nothing on disk changes.
+
     \b
     Example:
       felrec serve
       felrec serve runs/s
       felrec serve runs/q --store /var/lib/felrec/store.sqlite --host 0.0.0.0 --keys keys.json
+      felrec serve runs/q --store /var/lib/felrec/store.sqlite --host 0.0.0.0 --keys keys.json --check
     """  # noqa: D301
     require_extra()
     from felrec.service.http.keys import KeyFile
     from felrec.service.http.listening import check_access, listen
     from felrec.service.http.logs import log_to_stderr
 
-    key_file = KeyFile(keys) if keys else None
+    key_file, store = KeyFile(keys) if keys else None, store or store_of(run)
+    if check:
+        from felrec.service.http.preflight import Start
+
+        _check(Start(run, store, host, port, key_file, audit))
     check_access(host, key_file)
     listener = listen(host, port)
 
     import torch
 
+    from felrec.service.http.audit import AuditLog, Digests
     from felrec.service.http.server import serve_run
 
     log_to_stderr()
     torch.set_num_threads(threads)  # requests run concurrently, so one thread each is enough
-    serve_run(run, store or store_of(run), listener, key_file, _announce)
+    log = AuditLog(audit, Digests.beside(store)) if audit else None
+    serve_run(run, store, listener, key_file, _announce, log)
+
+
+def _check(start: Start) -> NoReturn:
+    from felrec.cli.tables import print_table
+    from felrec.service.http.preflight import check_start
+
+    findings = check_start(start)
+    print_table(("check", "state", "details"), [(one.what, one.state, one.details) for one in findings], left=3)
+    states = {one.state for one in findings}
+    raise typer.Exit(2 if "error" in states else 1 if "warning" in states else 0)
 
 
 def _announce(url: str) -> None:

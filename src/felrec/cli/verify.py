@@ -38,7 +38,7 @@ def verify(
             from felrec import runs
             from felrec.service.engine.identity import check_identity
 
-            check_identity(opened, contents.identity, runs.load(run))
+            check_identity(opened.name, contents.identity, runs.load(run))
     known = [sum(name is not None for name in ids) for ids in (contents.users, contents.items)]
     typer.echo(
         f"{store}: {len(contents.events):,} events in {len(contents.blocks) - 1:,} blocks after an initial state of"

@@ -65,7 +65,7 @@ class Engine(ReadOnlyEngine):
             if store.is_empty:
                 begin(store, model, empty=empty)
             contents = store.load()
-            check_identity(store, contents.identity, model)
+            check_identity(store.name, contents.identity, model)
             behind = len(contents.blocks) - 1 - contents.applied
             if behind:
                 _log.info("%s: applying %d blocks of the journal again", store.name, behind)

@@ -35,22 +35,22 @@ def identity_of(model: FittedModel, *, empty: bool) -> Identity:
     return Identity(model.name, dict(model.settings), weights_digest(model.recommender.weights()), base)
 
 
-def check_identity(store: Store, kept: Identity, model: FittedModel) -> None:
-    """Raise StoreMismatch for a store of another model, settings, weights or initial state."""
+def check_identity(name: str, kept: Identity, model: FittedModel) -> None:
+    """Raise StoreMismatch for a store, here only its name, of another model, settings, weights or initial state."""
     asked = identity_of(model, empty=kept.base == EMPTY_BASE)
     if kept.model != asked.model:
-        raise StoreMismatch(f"{store.name} belongs to {kept.model}, not to {asked.model}; {_FIX}")
+        raise StoreMismatch(f"{name} belongs to {kept.model}, not to {asked.model}; {_FIX}")
     mine_all, theirs_all = _spelled(kept), _spelled(asked)
-    for name in sorted({*mine_all, *theirs_all}):
-        mine, theirs = mine_all.get(name), theirs_all.get(name)
+    for setting in sorted({*mine_all, *theirs_all}):
+        mine, theirs = mine_all.get(setting), theirs_all.get(setting)
         if mine != theirs:
-            raise StoreMismatch(f"{store.name} was made with {name} {mine}, the run has {theirs}; {_FIX}")
+            raise StoreMismatch(f"{name} was made with {setting} {mine}, the run has {theirs}; {_FIX}")
     if kept.weights != asked.weights:
         raise StoreMismatch(
-            f"{store.name} was made with other weights ({kept.weights[:8]}…, the run has {asked.weights[:8]}…); {_FIX}"
+            f"{name} was made with other weights ({kept.weights[:8]}…, the run has {asked.weights[:8]}…); {_FIX}"
         )
     if kept.base != asked.base:
-        raise StoreMismatch(f"{store.name} started with the state of another log or split than the run; {_FIX}")
+        raise StoreMismatch(f"{name} started with the state of another log or split than the run; {_FIX}")
 
 
 def _spelled(identity: Identity) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Health
+from felrec.service.http.audit import AuditLog
 from felrec.service.http.keys import Key, KeyFile
 from felrec.service.http.metrics import Metrics
 from felrec.service.http.problems import Problem
@@ -28,9 +29,16 @@ class Service:
     engine: Engine
     metrics: Metrics
     keys: KeyFile | None = None  # None: every client may do everything
+    audit: AuditLog | None = None
     rates: RateLimits = field(default_factory=RateLimits)
     stopping: bool = False
     write_parser: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))  # of threads for long bodies
+
+    def close(self) -> None:
+        """Close the engine, then the audit log."""
+        self.engine.close()
+        if self.audit is not None:
+            self.audit.close()
 
     def health(self) -> Health:
         """The engine's health; a stopping service is not ready."""

@@ -31,6 +31,8 @@ from felrec.service.engine.engine import Engine
 from felrec.service.http import routes_events, routes_items_users, routes_page, routes_recommend, routes_status
 from felrec.service.http.access import Guard, Service, is_public
 from felrec.service.http.admission import UNLIMITED, Admission
+from felrec.service.http.audit import AuditLog
+from felrec.service.http.audit_entries import record_write
 from felrec.service.http.keys import KeyFile
 from felrec.service.http.logs import note
 from felrec.service.http.metrics import Metrics
@@ -55,8 +57,14 @@ NEVER_OF_GET = ("400", "409", "413", "415", "507")  # errors that only requests 
 DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, message, request_id}}`."
 
 
-def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[str] | None = Hosts.LOCAL) -> FastAPI:
-    """Create the service for an engine, which it closes when it stops.
+def create_app(
+    engine: Engine,
+    *,
+    keys: KeyFile | None = None,
+    hosts: frozenset[str] | None = Hosts.LOCAL,
+    audit: AuditLog | None = None,
+) -> FastAPI:
+    """Create the service for an engine, which it closes when it stops, as it does the audit log.
 
     `hosts` are the host names it accepts, None for all. Without `keys` every client may do everything.
     """
@@ -70,7 +78,8 @@ def create_app(engine: Engine, *, keys: KeyFile | None = None, hosts: frozenset[
         lifespan=_lifespan,
         responses={status: {"model": Refusal} for status in sorted(CODES)},
     )
-    service = Service(engine, Metrics(lambda: service.health()), keys)
+    metrics = Metrics(lambda: service.health(), lambda: audit.dropped if audit else 0)
+    service = Service(engine, metrics, keys, audit)
     app.state.service = service
     app.include_router(routes_recommend.often)  # first, because routes are searched in order
     for routes in (routes_events, routes_recommend, routes_items_users, routes_page, routes_status):
@@ -95,7 +104,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = READERS
     yield
     app.state.service.stopping = True
-    await anyio.to_thread.run_sync(app.state.service.engine.close)
+    await anyio.to_thread.run_sync(app.state.service.close)
 
 
 async def _page() -> Response:
@@ -103,8 +112,10 @@ async def _page() -> Response:
 
 
 def _finished(service: Service, scope: Scope, status: int, seconds: float) -> None:
-    """Count and log a request by its route, so that neither contains ids of users."""
+    """Count, audit and log a request by its route, so that none of these contains ids of users."""
     route = getattr(scope.get("route"), "path", "none")
+    if service.audit is not None and route != "none":
+        record_write(service.audit, scope, route, status)
     service.metrics.finished(scope["method"], route, status, seconds)
     if scope["path"] not in UNLIMITED:
         fields = {"method": scope["method"], "route": route, "status": status}

@@ -27,7 +27,7 @@ WINDOW = 10.0  # seconds over which the event rate is averaged
 class Metrics:
     """Counters of one service, in its own registry, so that a process can have several."""
 
-    def __init__(self, health: Callable[[], Health]) -> None:
+    def __init__(self, health: Callable[[], Health], audit_dropped: Callable[[], int]) -> None:
         self.registry = CollectorRegistry()
         self.requests = Histogram(
             "felrec_request_seconds",
@@ -42,7 +42,7 @@ class Metrics:
         self.refused = Counter(
             "felrec_refused_requests", "Requests answered with 429, 503 or 507.", ("status",), registry=self.registry
         )
-        self.registry.register(_State(health))
+        self.registry.register(_State(health, audit_dropped))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         self._latencies: dict[str, deque[float]] = {}
@@ -95,10 +95,10 @@ def _last_word(route: str) -> str:
 
 
 class _State(Collector):
-    """Gauges that are read from the engine on collection."""
+    """Gauges and counters that are read from the engine and the audit log on collection."""
 
-    def __init__(self, health: Callable[[], Health]) -> None:
-        self.health = health
+    def __init__(self, health: Callable[[], Health], audit_dropped: Callable[[], int]) -> None:
+        self.health, self.audit_dropped = health, audit_dropped
 
     def describe(self) -> list[Metric]:
         """Empty, because registering must not query the engine."""
@@ -126,3 +126,4 @@ class _State(Collector):
         ):
             yield GaugeMetricFamily(f"felrec_{name}", text, float(value))
         yield CounterMetricFamily("felrec_commits", "Transactions since the start.", float(health.commits))
+        yield CounterMetricFamily("felrec_audit_dropped", "Entries missing from the audit log.", self.audit_dropped())

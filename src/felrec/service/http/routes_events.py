@@ -11,6 +11,7 @@ from fastapi import APIRouter, Header, Request, Response
 from felrec.answers.types import Receipt, Rejected
 from felrec.service.engine.types import IdempotencyKey
 from felrec.service.http.access import key_of, service_of
+from felrec.service.http.audit_entries import count_rows
 from felrec.service.http.bodies import media_type, parsed_body
 from felrec.service.http.event_parsing import read_events
 from felrec.service.http.fast_route import FastRoute
@@ -46,11 +47,13 @@ async def post_interactions(
     service.rates.check_events(key_of(request.scope), 0)  # before the body is read
     events, rejected = await parsed_body(request, partial(read_events, lines=kind in LINES))
     service.rates.check_events(key_of(request.scope), len(events) + len(rejected))
+    count_rows(request, events=0, rejected=len(rejected))
     if not len(events) and rejected:
         service.metrics.took(0, 0, len(rejected))
         raise _all_rejected(rejected)
     key = IdempotencyKey(idempotency_key, await request.body()) if idempotency_key else None
     receipt = await asyncio.wrap_future(service.engine.submit(events, key, rejected))
+    count_rows(request, events=receipt.accepted, rejected=len(receipt.rejected))
     service.metrics.took(receipt.accepted, receipt.late, len(receipt.rejected))
     return json_response(receipt)
 

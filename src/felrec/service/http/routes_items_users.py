@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, User
 from felrec.service.engine.types import Attributes as Said
 from felrec.service.http.access import engine_of
+from felrec.service.http.audit_entries import count_rows
 from felrec.service.http.bodies import json_body
 from felrec.service.http.fast_route import Checked
 from felrec.service.http.parameters import PathId
@@ -80,4 +81,5 @@ async def erase_user(request: Request, id: PathId) -> Response:
     The items of the user's events are encoded again without them.
     """
     erasure = await asyncio.wrap_future(engine_of(request).erase_user(id))
+    count_rows(request, events=erasure.events)
     return json_response(erasure)

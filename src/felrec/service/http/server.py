@@ -21,6 +21,7 @@ from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.service.http.access import Service
 from felrec.service.http.app import create_app
+from felrec.service.http.audit import AuditLog
 from felrec.service.http.keys import KeyFile
 from felrec.service.http.logs import note
 from felrec.service.http.middleware import Hosts
@@ -34,7 +35,14 @@ SWITCH = 0.001  # seconds a thread keeps the GIL while others wait; the default 
 Announce = Callable[[str], object]
 
 
-def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
+def serve_run(
+    run: Path,
+    store: Path,
+    listener: socket.socket,
+    keys: KeyFile | None,
+    announce: Announce,
+    audit: AuditLog | None = None,
+) -> None:
     """Serve a run from a store until SIGTERM or SIGINT; a new store starts with the state of the run."""
     began = time.monotonic()
     model = runs.load(run)  # first, so that no file is created if it fails
@@ -53,15 +61,21 @@ def serve_run(run: Path, store: Path, listener: socket.socket, keys: KeyFile | N
         store=str(store),
         seconds=round(time.monotonic() - began, 2),
     )
-    serve(engine, listener, keys, announce)
+    serve(engine, listener, keys, announce, audit)
 
 
-def serve(engine: Engine, listener: socket.socket, keys: KeyFile | None, announce: Announce) -> None:
+def serve(
+    engine: Engine,
+    listener: socket.socket,
+    keys: KeyFile | None,
+    announce: Announce,
+    audit: AuditLog | None = None,
+) -> None:
     """Serve an engine until SIGTERM or SIGINT, then close it. `announce` receives the address when it is ready."""
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()  # loaded objects stay, so the garbage collector must not scan them again and again
-    app = create_app(engine, keys=keys, hosts=None if keys else Hosts.LOCAL)
+    app = create_app(engine, keys=keys, hosts=None if keys else Hosts.LOCAL, audit=audit)
     GracefulServer(configured(app), app.state.service, announce).run(sockets=[listener])
 
 
