@@ -106,7 +106,7 @@ def _space(start: Start) -> Findings:
         return
     free = shutil.disk_usage(directory).free
     size = start.store.stat().st_size if start.store.exists() else 0
-    details = f"{free / 2**30:,.1f} GiB free for a store of {size / 2**30:,.1f} GiB"
+    details = f"{free / 2**30:,.1f} GiB free for a store of {size / 2**20:,.0f} MiB"
     if free < LEAST_SPACE:
         yield Finding("disk space", "error", f"{details}; free some space")
     elif free < size + SPACE:
