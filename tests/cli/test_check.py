@@ -14,6 +14,7 @@ from typer.testing import Result
 
 from felrec import runs
 from felrec.service.engine.engine import Engine
+from felrec.service.http import preflight
 from felrec.service.http.audit import Digests
 from felrec.service.http.keys import KeyFile
 from felrec.store.sqlite import SqliteStore
@@ -163,3 +164,10 @@ def test_a_clock_that_is_behind(invoke: Invoke, place: Path) -> None:
     os.utime(place / "store.sqlite", (later, later))
     code, found = check(invoke, place, "--keys", place / "keys.json")
     assert (code, found["clock"][0][0]) == (2, "error")
+
+
+def test_too_little_space(invoke: Invoke, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, state, code in (("SPACE", "warning", 1), ("LEAST_SPACE", "error", 2)):
+        monkeypatch.setattr(preflight, limit, 10**18)  # more than any disk has
+        exit_code, found = check(invoke, place, "--keys", place / "keys.json")
+        assert (exit_code, found["disk space"][0][0]) == (code, state)
