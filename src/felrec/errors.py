@@ -11,7 +11,8 @@
     │   ├── StoreFull      the disk is full or the size limit is reached; nothing was written
     │   ├── StoreDamaged   the file is corrupt
     │   ├── StoreMismatch  the store belongs to another model, other weights, another width or a newer format
-    │   └── StoreBusy      another engine is writing to the store
+    │   ├── StoreBusy      another engine is writing to the store
+    │   └── StoreLost      a file of the store was removed or replaced while it was open
     └── EngineError        the engine rejected a request
         ├── InvalidRequest a parameter is invalid
         ├── NotFound       the store has no such user or item
@@ -82,6 +83,10 @@ class StoreMismatch(StoreError):
 
 class StoreBusy(StoreError):
     """Another engine is writing to the store."""
+
+
+class StoreLost(StoreError):
+    """A file of the store was removed or replaced while it was open; what was written since may be gone."""
 
 
 class EngineError(FelrecError):

@@ -183,7 +183,7 @@ def test_an_answer_is_kept_until_it_expires(tmp_path: Path) -> None:
         assert store.answer(kept.key) == kept
         assert store.answer(old.key) is None
         assert store.answer(b"never came") is None
-        plan = store._connection.execute("EXPLAIN QUERY PLAN DELETE FROM answers WHERE expires < 0").fetchall()
+        plan = store._database.connection.execute("EXPLAIN QUERY PLAN DELETE FROM answers WHERE expires < 0").fetchall()
         assert "USING" in str(plan)  # no commit looks through all keys of the day
 
 
@@ -300,5 +300,6 @@ def test_an_answer_that_expired_is_removed_by_the_next_write(tmp_path: Path) -> 
 
 def test_what_is_committed_is_on_disk_and_what_is_deleted_is_overwritten(tmp_path: Path) -> None:
     with begun(tmp_path / "s") as store:
-        kept = {name: store._value(f"PRAGMA {name}") for name in ("journal_mode", "synchronous", "secure_delete")}
+        names = ("journal_mode", "synchronous", "secure_delete")
+        kept = {name: store._database.value(f"PRAGMA {name}") for name in names}
     assert kept == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}  # 2 is FULL

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.seen import PairRecords
+from felrec.errors import StoreError
 
 EMPTY_BASE = "empty"  # the base of a store that started without events
 
@@ -43,7 +44,7 @@ class StoredReceipt(NamedTuple):
     key: bytes  # a digest, because keys may contain personal data
     body: bytes  # a digest
     text: str
-    expires: float
+    expires: float  # by the clock `Store.seconds`
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class Contents:
     blocks: NDArray[np.int64]  # (B + 1,) boundaries of the blocks of the journal
     applied: int  # number of blocks that the state includes; the rest must be replayed
     clock: float  # of the base
+    seconds: float  # see Store.seconds
     state: dict[str, NDArray[np.generic]]
     attributes: dict[str, dict[str, Any]]  # of items, by id
     answers: list[StoredReceipt]
@@ -134,6 +136,10 @@ class Store(Protocol):
         """The stored answer to a submission with this key, unless expired. Only for the thread that commits."""
         ...
 
+    def seconds(self) -> float:
+        """For how long the store has been open in its life: a clock that goes on after a restart and never jumps."""
+        ...
+
     def commit(self, batch: Batch) -> None:
         """Write a batch durably. After StoreFull or another StoreError nothing was changed."""
         ...
@@ -148,6 +154,10 @@ class Store(Protocol):
 
     def verify(self) -> list[str]:
         """Check everything; return one sentence per problem."""
+        ...
+
+    def trouble(self) -> StoreError | None:
+        """Why the store cannot be written at the moment, if it is known; StoreLost for good. Never waits."""
         ...
 
     def size(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +33,9 @@ class Counters:
     applied: int = 0
     state: list[int] | None = None  # rows of each table
     clock: float = 0.0  # of the base
+    changes: int = 0  # commits and erasures ever
+    journalled: int = 0  # events ever, including those of users who were erased since
+    seconds: float = 0.0  # that the store has been open, ever; see Store.seconds
 
 
 def read_meta(connection: apsw.Connection, report: Report) -> dict[str, str]:
@@ -80,6 +82,7 @@ def read_contents(connection: apsw.Connection, report: Report) -> Contents:
         blocks=blocks,
         applied=counters.applied,
         clock=counters.clock,
+        seconds=counters.seconds,
         state=_read_state(connection, tables, counters.state or [], report),
         attributes=_read_attributes(connection, counters.attributes, report),
         answers=_read_answers(connection, report),
@@ -170,10 +173,10 @@ def _read_attributes(connection: apsw.Connection, count: int, report: Report) ->
     return attributes
 
 
-def read_answer(connection: apsw.Connection, key: bytes, report: Report) -> StoredReceipt | None:
-    """The stored answer to a submission with this key, unless expired."""
+def read_answer(connection: apsw.Connection, key: bytes, now: float, report: Report) -> StoredReceipt | None:
+    """The stored answer to a submission with this key, unless it has expired at the store's time `now`."""
     where = "WHERE key = ? AND expires >= ?"
-    return next(iter(_read_answers(connection, report, where, (key, time.time()))), None)
+    return next(iter(_read_answers(connection, report, where, (key, now))), None)
 
 
 def _read_answers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 1
+FORMAT = 2  # 1: answers expire by the clock of the machine, the store has no id
 APPLICATION = 0x666C7263  # "flrc", in the file header: identifies felrec's files
 
 TABLES = """

@@ -350,7 +350,7 @@ def test_what_is_taken_in_again_at_the_start_is_as_late_as_it_was(
     """The state of a late post was not saved: the next start must know what came before it."""
     engine = open_engine(tmp_path / "s", fitted("felrec-s"))
     post(engine, made_up(20, start=1e9))
-    monkeypatch.setattr(engine._committer, "_try_to_save", lambda: None)
+    monkeypatch.setattr(engine._committer, "_try_to_save", lambda _: None)
     post(engine, made_up(600, start=1e8))
     live = state_of(engine)
     engine.close()

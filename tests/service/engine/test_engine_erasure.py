@@ -200,9 +200,10 @@ def test_a_disk_that_fails_after_the_erasure_does_not_undo_it(tmp_path: Path) ->
     engine = filled(tmp_path / "s", fitted(), True)
     store = engine._store
     assert isinstance(store, SqliteStore)
-    connection, store._connection = store._connection, Failing(store._connection)  # type: ignore[assignment]
+    database = store._database
+    connection, database.connection = database.connection, Failing(database.connection)  # type: ignore[assignment]
     assert not engine.erase_user(WHO).result().cleaned
-    store._connection = connection
+    database.connection = connection
     post(engine, [(WHO, "item 1")])  # she comes back
     engine.close()
     again = open_engine(tmp_path / "s")
@@ -268,7 +269,7 @@ def test_state_that_was_not_saved_yet_does_not_bring_the_erased_back(
 ) -> None:
     engine = open_engine(tmp_path / "s")
     with monkeypatch.context() as patch:
-        patch.setattr(engine._committer, "_try_to_save", lambda: None)  # as if there were no room
+        patch.setattr(engine._committer, "_try_to_save", lambda _: None)  # as if there were no room
         post(engine, made_up(600))
     row = engine._state.users.row("user 3")
     engine.erase_user("user 3").result()

@@ -70,7 +70,8 @@ class Committer:
             behind = blocks[first : first + _CATCH_UP]
             change = self._state.catch_up(behind, first)
             if self._state.servable:
-                self._commit(state=change, applied=first + len(behind))
+                self._unsaved = merged([self._unsaved, change])
+                self._try_to_save(first + len(behind))
             if progress:
                 progress(sum(map(len, behind)))
 
@@ -96,7 +97,8 @@ class Committer:
         if len(blocks) > 1:
             self._commit(blocks, applied=self._applied, answers=answers, notes=notes)
             self._show(blocks)
-            self._try_to_save()
+            if self._unsaved:
+                self._try_to_save(self._state.index.blocks)
             return
         change = self._state.change(blocks[0])
         if change is None:
@@ -155,13 +157,12 @@ class Committer:
                 changes.append(change)
         self._unsaved = merged(changes)
 
-    def _try_to_save(self) -> None:
+    def _try_to_save(self, applied: int) -> None:
         """Write the unsaved rows. If that fails, the next block saves them; the journal already has their events."""
-        if self._unsaved:
-            try:
-                self._commit(state=self._unsaved, applied=self._state.index.blocks)
-            except StoreError as error:
-                _log.warning("the state was not saved; the next write retries: %s", error)
+        try:
+            self._commit(state=self._unsaved, applied=applied)
+        except StoreError as error:
+            _log.warning("the state was not saved; the next write retries: %s", error)
 
     def _commit(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 
 from felrec.answers.types import Erasure, Item, Receipt, Rejected
 from felrec.data.events import EventColumns
-from felrec.errors import InvalidRequest
+from felrec.errors import InvalidRequest, StoreLost
 from felrec.fitted import FittedModel
 from felrec.service.engine.committer import Committer, Progress, Submission
 from felrec.service.engine.idempotency import IdempotencyStore
@@ -131,12 +131,17 @@ class Engine(ReadOnlyEngine):
 
     def health(self) -> Health:
         """Status and statistics of the engine; never waits for the writer."""
-        state, commits = self._state, self._committer.commits
+        state, commits, trouble = self._state, self._committer.commits, self._store.trouble()
         events = state.index.item_events
+        problem = str(trouble) if trouble else commits.problem
+        unready = "restart the service; its log says why" if self._committer.broken else None
+        if isinstance(trouble, StoreLost):
+            unready = "the files of its store were removed or replaced; put them back, then restart the service"
         return Health(
-            ready=not self._committer.broken,
-            durable=commits.problem is None,
-            problem=commits.problem,
+            ready=unready is None,
+            unready=unready,
+            durable=problem is None,
+            problem=problem,
             model=state.model.name,
             events=state.events,
             journal=state.journal,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 
@@ -26,7 +25,8 @@ class OnItsWay:
 class IdempotencyStore:
     """Receipts of finished submissions are in the store; memory has only the unfinished submissions.
 
-    The caller holds a lock for `waiting_for`, `begin` and `end`; only the ingest thread calls the other methods.
+    Receipts expire by the store's own clock, because the clock of the machine may jump. The caller holds a lock for
+    `waiting_for`, `begin` and `end`; only the ingest thread calls the other methods.
     """
 
     def __init__(self, seconds: float, store: Store) -> None:
@@ -60,7 +60,7 @@ class IdempotencyStore:
     def answer(self, key: IdempotencyKey, receipt: Receipt) -> StoredReceipt:
         """The entry that the store keeps for a submission."""
         text = json.dumps(asdict(receipt))
-        return StoredReceipt(_digest(key.name.encode()), _digest(key.body), text, time.time() + self._seconds)
+        return StoredReceipt(_digest(key.name.encode()), _digest(key.body), text, self._store.seconds() + self._seconds)
 
 
 def _check(key: IdempotencyKey, body: bytes) -> None:

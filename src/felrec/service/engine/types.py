@@ -57,3 +57,4 @@ class Health(EngineStats):
     journal: int  # events since the store was created
     commits: int
     started: float  # start time
+    unready: str | None  # why it is not ready: what to do, without names of files

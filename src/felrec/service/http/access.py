@@ -43,7 +43,7 @@ class Service:
     def health(self) -> Health:
         """The engine's health; a stopping service is not ready."""
         health = self.engine.health()
-        return replace(health, ready=False) if self.stopping else health
+        return replace(health, ready=False, unready="shutting down") if self.stopping else health
 
 
 def service_of(request: Request) -> Service:

@@ -26,6 +26,7 @@ from felrec.errors import (
     Stopped,
     StoreError,
     StoreFull,
+    StoreLost,
 )
 from felrec.service.engine.engine import Engine
 from felrec.service.http import routes_events, routes_items_users, routes_page, routes_recommend, routes_status
@@ -162,6 +163,10 @@ def _problem(error: Exception, identifier: str) -> Problem:
         case StoreFull():
             note("store full", level=40, request_id=identifier, reason=str(error))
             return Problem(507, "the store is full, so nothing was stored; recommendations still work", retry_after(30))
+        case StoreLost():
+            note("store lost", level=40, request_id=identifier, reason=str(error))
+            message = "the files of the store were removed or replaced, so nothing was stored"
+            return Problem(503, f"{message}; the operator must put them back, then restart", retry_after(30))
         case StoreError():
             note("store failed", level=40, exception=error, request_id=identifier)
             return Problem(503, "the store cannot be written right now, so nothing was stored", retry_after(30))

@@ -28,12 +28,14 @@ async def healthz() -> Response:
 
 @router.get("/readyz", responses={200: {"model": Alive}})
 async def readyz(request: Request) -> Response:
-    """Readiness: the service accepts requests. A load balancer sends none while it is not ready."""
-    service = service_of(request)
-    if not service.health().ready:
-        why = "shutting down" if service.stopping else "restart the service; its log says why"
-        raise Problem(503, f"not ready: {why}", retry_after(5))
-    return json_response(Alive("ready"))
+    """Readiness: the service accepts requests. A load balancer sends none while it is not ready.
+
+    The status is `read-only` while its store cannot be written, for example because the disk is full.
+    """
+    health = service_of(request).health()
+    if not health.ready:
+        raise Problem(503, f"not ready: {health.unready}", retry_after(5))
+    return json_response(Alive("ready" if health.durable else "read-only"))
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}, "description": "for Prometheus"}})

@@ -45,7 +45,9 @@ def replay_store(
         committer.commit_blocks([numbering.block(block) for block in batch])
         if progress:
             progress(sum(map(len, batch)))
-    committer.finish(contents.attributes, contents.answers, _notes(contents, log))
+    ahead = new.seconds() - contents.seconds  # the clock by which answers expire is another one in each store
+    answers = [answer._replace(expires=answer.expires + ahead) for answer in contents.answers]
+    committer.finish(contents.attributes, answers, _notes(contents, log))
 
 
 def check_log(contents: Contents, log: InteractionLog | None) -> None:

@@ -1,0 +1,102 @@
+"""The lock of the engine that writes to a store, and a watch over the store's files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import apsw
+
+from felrec.errors import StoreBusy, StoreError
+from felrec.store.connecting import translated
+
+if sys.platform == "linux":
+    import fcntl
+
+_Inode = tuple[int, int]  # device and number
+_IN_USE = "{path} is in use by another engine; stop it first, or post events to it instead"
+
+
+def lock_beside(path: Path, in_use: str = _IN_USE) -> apsw.Connection:
+    """Lock `path`-lease until the connection is closed or the process ends. SQLite's locks work on every system."""
+    try:
+        with translated(f"{path}-lease"):
+            lock = apsw.Connection(f"{path}-lease")
+            lock.execute("BEGIN EXCLUSIVE")
+    except StoreBusy:
+        raise StoreBusy(in_use.format(path=path)) from None
+    return lock
+
+
+class Lease:
+    """Two locks: a file beside the store, and on Linux the file of the store itself.
+
+    The second one belongs to the file and not to its name: it also holds if the first one is removed, or for a link.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._named, self._file = path.absolute(), path.resolve()
+        self._beside: apsw.Connection | None = None
+        self._descriptor: int | None = None
+        self._watched: dict[Path, _Inode] = {}
+
+    def lock_beside(self) -> None:
+        """Lock the file beside the store; StoreBusy if another engine has."""
+        if self._beside is None:
+            self._beside = lock_beside(self._file)
+
+    def lock_file(self) -> None:
+        """Lock the store itself, which must exist, and watch it from now on; StoreBusy if another engine has it."""
+        if sys.platform == "linux" and self._descriptor is None:
+            descriptor = _opened(self._file)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                # The descriptor stays open: closing it would drop the locks that SQLite has in this process.
+                raise StoreBusy(_IN_USE.format(path=self._named)) from None
+            self._descriptor = descriptor
+        self._watched = {self._named: _inode(self._named)}
+
+    def watch_companions(self) -> None:
+        """Also watch the files that SQLite keeps beside an open store."""
+        files = [self._file.with_name(f"{self._file.name}{suffix}") for suffix in ("-wal", "-shm")]
+        self._watched = {**self._watched, **{file: _inode(file) for file in files}}
+
+    def lost(self) -> str | None:
+        """What happened to the store's files since they were opened, if anything. May be called from any thread."""
+        for file, inode in self._watched.items():
+            try:
+                if _inode(file) != inode:
+                    return f"{file.name} was replaced"
+            except OSError:
+                return f"{file.name} was removed"
+        return None
+
+    def moved(self) -> bool:
+        """Whether the store's name belongs to another file now, or to none."""
+        try:
+            return _inode(self._named) != self._watched.get(self._named, _inode(self._named))
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Release both locks. Call it after SQLite has closed the file, which drops its own locks."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self._beside is not None:
+            self._beside.close()
+            self._beside = None
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; check its permissions and those of its directory") from None
+
+
+def _inode(path: Path) -> _Inode:
+    found = path.stat()
+    return found.st_dev, found.st_ino

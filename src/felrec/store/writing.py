@@ -1,0 +1,82 @@
+"""Write rows with their checksums. The caller has begun a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import apsw
+
+from felrec.data.events import RowChange
+from felrec.store.checksums import encode_rows, of_name, of_row, to_json
+from felrec.store.protocol import StoredReceipt, TableSpec
+from felrec.store.reading import Counters, answer_crc
+
+_ROWS_AT_ONCE = 64, 8, 1  # rows per statement: each statement releases the GIL and must wait to get it back
+
+
+def put_meta(connection: apsw.Connection, name: str, value: str) -> None:
+    """Set an entry of the table `meta`."""
+    row = (name, value, of_name(name, value))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", row)
+
+
+def add_ids(connection: apsw.Connection, table: str, first: int, ids: Sequence[str]) -> None:
+    """Add ids from row `first` on."""
+    rows = [(row, name, of_row(row, name.encode())) for row, name in enumerate(ids, first)]
+    connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", rows)
+
+
+def put_records(connection: apsw.Connection, table: str, row: int, content: bytes) -> None:
+    """Set a block of the journal or a part of the base."""
+    connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (row, content, of_row(row, content)))
+
+
+def put_state(connection: apsw.Connection, change: RowChange, tables: list[TableSpec], counters: Counters) -> None:
+    """Set rows of the state, and count new ones."""
+    places = {table.name: t for t, table in enumerate(tables)}
+    assert counters.state is not None
+    upserts: list[tuple[int, bytes, int]] = []
+    for name, (rows, values) in change.items():
+        t = places[name]
+        numbers = [row * len(tables) + t for row in rows.tolist()]
+        upserts += [(n, value, of_row(n, value)) for n, value in zip(numbers, encode_rows(values), strict=True)]
+        counters.state[t] = max(counters.state[t], int(rows.max(initial=-1)) + 1)
+    upserts.sort()  # in file order, so that each page is visited once
+    for size in _ROWS_AT_ONCE:
+        statement = f"INSERT OR REPLACE INTO state VALUES {', '.join(['(?, ?, ?)'] * size)}"
+        whole = len(upserts) // size * size
+        for start in range(0, whole, size):
+            connection.execute(statement, [*chain.from_iterable(upserts[start : start + size])])
+        upserts = upserts[whole:]
+
+
+def put_answers(connection: apsw.Connection, answers: Sequence[StoredReceipt], now: float) -> None:
+    """Remove expired answers and add new ones."""
+    connection.execute("DELETE FROM answers WHERE expires < ?", (now,))
+    connection.executemany(
+        "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", [(*answer, answer_crc(answer)) for answer in answers]
+    )
+
+
+def renew_answers(connection: apsw.Connection, expires: float) -> None:
+    """Let all answers expire at the same moment. In format 1 they expire by a clock that may jump."""
+
+    def crc(*answer: Any) -> int:
+        return answer_crc(StoredReceipt._make((*answer, expires)))
+
+    connection.create_scalar_function("answer_crc", crc, 3)
+    connection.execute("UPDATE answers SET expires = ?, crc = answer_crc(key, body, text)", (expires,))
+    connection.create_scalar_function("answer_crc", None, 3)
+
+
+def put_attributes(
+    connection: apsw.Connection, attributes: Mapping[str, Mapping[str, Any]], counters: Counters
+) -> None:
+    """Set the attributes of items, and count new ones."""
+    for item, kept in attributes.items():
+        known = connection.execute("SELECT 1 FROM attributes WHERE id = ?", (item,)).fetchall()
+        counters.attributes += not known
+        value = to_json(kept)
+        connection.execute("INSERT OR REPLACE INTO attributes VALUES (?, ?, ?)", (item, value, of_name(item, value)))
