@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import struct
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,35 +15,11 @@ from felrec.data.events import Events
 from felrec.errors import FelrecError, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Attributes, IdempotencyKey
-from felrec.store.protocol import Base, Batch, Contents, Identity, StoredReceipt, TableSpec
+from felrec.store.protocol import Batch, Contents, StoredReceipt
 from felrec.store.records import encode_events
 from felrec.store.sqlite import SqliteStore
+from small_stores import IDENTITY, begun, one_block
 from stores import contents_of, fitted, made_up, open_engine, post, submit
-
-IDENTITY = Identity("a model", {"width": 3}, "weights", "empty")
-TABLES = [TableSpec("vectors", "<f4", (3,)), TableSpec("counts", "<i8", ())]
-
-
-def begun(path: Path) -> SqliteStore:
-    store = SqliteStore(path)
-    store.begin(IDENTITY, Base([], [], np.zeros(0, dtype="<i4,<i4,<i4,<f8"), 0.0, TABLES, {}))
-    return store
-
-
-def rows(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return np.array(numbers, dtype=np.int32)
-
-
-def one_block(first: int = 0, applied: int = 1) -> Batch:
-    return Batch(
-        first_user=first,
-        first_item=first,
-        users=[f"user {first}"],
-        items=["🦔 Robert'); DROP TABLE users;--" * (first + 1)],
-        blocks=[Events.of([first], [first], [5.0])],
-        state={"vectors": (rows(first), np.full((1, 3), first + 0.5, "<f4")), "counts": (rows(first), np.array([7]))},
-        applied=applied,
-    )
 
 
 def test_nobody_else_can_read_a_store_or_its_copy(tmp_path: Path) -> None:
@@ -97,7 +72,8 @@ def test_a_store_that_was_never_filled_is_no_damage(tmp_path: Path, killed: str)
         assert store.verify() == []
         with pytest.raises(StoreError, match="never filled"):
             store.load()
-    begun(tmp_path / "t").commit(one_block())
+    with begun(tmp_path / "t") as store:
+        store.commit(one_block())
     apsw.Connection(str(tmp_path / "t")).execute("DELETE FROM meta WHERE name = 'counters'")
     with pytest.raises(StoreDamaged, match="counts are missing"):
         SqliteStore(tmp_path / "t", "read")
@@ -161,20 +137,9 @@ def test_there_is_no_backup_of_what_is_damaged(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*copy*"))
 
 
-def test_a_backup_that_finds_no_room_names_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: SqliteStore, path: Path) -> None:
-        path.write_bytes(b"half of it")
-        raise apsw.FullError
-
-    monkeypatch.setattr(SqliteStore, "_copy", full)
-    with begun(tmp_path / "s") as store, pytest.raises(StoreFull, match=r"copy: no space left"):
-        store.backup(tmp_path / "copy")
-    assert not list(tmp_path.glob("*copy*"))
-
-
 def test_an_answer_is_kept_until_it_expires(tmp_path: Path) -> None:
-    now = time.time()
     with begun(tmp_path / "s") as store:
+        now = store.seconds()
         kept, old = (
             StoredReceipt(b"k" * 16, b"b" * 16, "{}", now + 60),
             StoredReceipt(b"o" * 16, b"b" * 16, "{}", now - 60),
@@ -293,7 +258,7 @@ def test_verify_names_what_is_wrong(filled: Path, tmp_path: Path) -> None:
 
 def test_an_answer_that_expired_is_removed_by_the_next_write(tmp_path: Path) -> None:
     with begun(tmp_path / "s") as store:
-        store.commit(replace(one_block(), answers=[StoredReceipt(b"o" * 16, b"b" * 16, "{}", time.time() - 60)]))
+        store.commit(replace(one_block(), answers=[StoredReceipt(b"o" * 16, b"b" * 16, "{}", store.seconds() - 60)]))
         store.commit(one_block(1, 2))
         assert store.load().answers == []
 

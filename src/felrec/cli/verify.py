@@ -16,10 +16,15 @@ def verify(
     run: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="A run; also check that the store belongs to it.")
     ] = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Go on without acknowledged events that are missing.")
+    ] = False,
 ) -> None:
     """Verify every checksum and count of a store.
 
-    The store may be in use by a service.
+    The store may be in use by a service, except with --accept-loss. Acknowledged events may be missing after damage to
+    the write-ahead log, or after an older copy was restored. The service then refuses to start until you restore them
+    or accept the loss.
 
     \b
     Example:
@@ -28,6 +33,8 @@ def verify(
     require_extra()
     from felrec.store.sqlite import SqliteStore
 
+    if accept_loss:
+        _accept_loss(store)
     with SqliteStore(store, "read") as opened:
         for finding in (findings := opened.verify()):
             typer.echo(finding)
@@ -45,3 +52,13 @@ def verify(
         f" {int(contents.pairs['events'].sum()):,} events, {known[0]:,} users, {known[1]:,} items"
     )
     typer.echo(f"model {contents.identity.model}, weights {contents.identity.weights[:16]}…; no problems found")
+
+
+def _accept_loss(store: Path) -> None:
+    from felrec.store.sqlite import SqliteStore
+
+    with SqliteStore(store, "read") as opened:
+        missing = opened.missing
+    if missing:
+        SqliteStore(store, "write", accept_loss=True).close()
+    typer.echo(f"{store}: {missing}; accepted" if missing else f"{store}: no acknowledged event is missing")

@@ -32,14 +32,10 @@ _DAY = 86_400.0  # seconds for which answers of format 1 are kept
 _RETRY = 1.0  # seconds between two attempts to write to a store that could not be written
 _EMPTY = "{name} is an empty file; create a store with felrec serve or felrec import"
 _MISSING = (
-    "{name}: {changes:,} acknowledged changes with {events:,} events are missing: its write-ahead log was damaged or"
-    " removed, or an older copy was put in its place; find the missing file or restore a backup, then, to go on without"
-    " them, run felrec verify {name} --accept-loss"
+    "{name}: {what}: its write-ahead log was damaged or removed, or an older copy was put in its place; find the file"
+    " or restore a backup; then, or to go on without them, run felrec verify {name} --accept-loss"
 )
-_GONE = (
-    "{name} is missing or empty, but had {changes:,} acknowledged changes with {events:,} events; put it or a backup in"
-    " its place, or delete {mark} to begin with a new store"
-)
+_GONE = "{name}: {what}: the file is gone; put it or a backup in its place, or delete {mark} to begin anew"
 _LOST = "{name}: {what} while it was in use, so nothing more is stored; put it or a backup in its place, then restart"
 
 
@@ -115,6 +111,8 @@ class Database:
     def _open_read_only(self, refusal: StoreError) -> None:
         """Open without creating or changing any file; raises `refusal` if that is not possible either."""
         self._disconnect()
+        if not self.path.is_file():
+            raise refusal
         self._lease.lock_file()
         try:
             self.connection = connect_read_only(self.path)
@@ -157,11 +155,16 @@ class Database:
         if mark is None or mark.changes <= self.counters.changes or (begun and mark.store != self._id):
             return
         changes, events = mark.changes - self.counters.changes, mark.events - self.counters.journalled
-        text = _MISSING if begun else _GONE
-        self.missing = text.format(name=self.name, changes=changes, events=events, mark=self._mark.path)
+        self.missing = f"{changes:,} acknowledged change(s) with {events:,} event(s) are missing"
         self._keep_companions()  # somebody may want to look at them
         if not accept:
-            raise StoreDamaged(self.missing)
+            self.refuse_loss()
+
+    def refuse_loss(self) -> None:
+        """Raise StoreDamaged if acknowledged changes are missing."""
+        if self.missing:
+            advice = _GONE if self.counters.state is None else _MISSING
+            raise StoreDamaged(advice.format(name=self.name, what=self.missing, mark=self._mark.path))
 
     def _claim(self, meta: dict[str, str]) -> None:
         """Fence off every other engine; bring a store of format 1 up to date."""
@@ -176,7 +179,7 @@ class Database:
             renew_answers(self.connection, self.counters.seconds + _DAY)
         self.connection.execute("COMMIT")
         if self.missing:
-            _log.warning("accepted: %s", self.missing)
+            _log.warning("%s: %s, which was accepted", self.name, self.missing)
             self.missing = None
         self._mark.write(Mark(self._id, self.counters.changes, self.counters.journalled))
 

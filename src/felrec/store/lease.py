@@ -21,7 +21,7 @@ _IN_USE = "{path} is in use by another engine; stop it first, or post events to 
 def lock_beside(path: Path, in_use: str = _IN_USE) -> apsw.Connection:
     """Lock `path`-lease until the connection is closed or the process ends. SQLite's locks work on every system."""
     try:
-        with translated(f"{path}-lease"):
+        with translated(str(path)):
             lock = apsw.Connection(f"{path}-lease")
             lock.execute("BEGIN EXCLUSIVE")
     except StoreBusy:

@@ -38,7 +38,7 @@ class MarkFile:
     def read(self) -> Mark | None:
         """The mark, or None if there is none or it cannot be read."""
         try:
-            text = self.path.read_bytes().decode("ascii", "replace").rstrip()
+            text = self.path.read_bytes()[:_SIZE].decode("ascii", "replace").rstrip()
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -82,8 +82,7 @@ class SqliteStore:
         """Read everything and verify every checksum."""
         if self.is_empty:
             raise StoreError(f"{self.name} is empty: it was created but never filled; open it with felrec serve")
-        if self.missing:
-            raise StoreDamaged(self.missing)
+        self._database.refuse_loss()
         with self._database.reading():
             return read_contents(self._database.connection, self._database.damaged)
 
@@ -149,11 +148,12 @@ class SqliteStore:
 
     def backup(self, path: Path) -> None:
         """Write a consistent copy. It is written and checked under another name, so that `path` is never incomplete."""
+        self._database.refuse_loss()
         with unfinished_copy(path) as unfinished:
             with translated(str(path)):
                 copy_database(self._database.connection, unfinished)
             with SqliteStore(unfinished, "read") as copy:
-                findings = [self.missing] if self.missing else copy.verify()
+                findings = copy.verify()
             if findings:
                 raise StoreDamaged(f"{self.name} is damaged, so no backup was made ({findings[0]})")
             publish(unfinished, path)

@@ -18,7 +18,7 @@ from felrec.fitted import FittedModel
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance.replaying import replay_store
-from felrec.store import sqlite
+from felrec.store import connecting
 from felrec.store.protocol import Contents
 from felrec.store.records import encode_events
 from felrec.store.sqlite import SqliteStore
@@ -183,7 +183,7 @@ def test_a_replay_needs_the_log_of_the_base_and_leaves_out_who_was_erased(tmp_pa
 def test_an_erasure_does_not_wait_for_readers_and_cleans_up_after_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_WAIT", 10**9)  # in milliseconds: if it waited, then for ever
+    monkeypatch.setattr(connecting, "WAIT", 10**9)  # in milliseconds: if it waited, then for ever
     engine = filled(tmp_path / "s", fitted(), True)
     reader = apsw.Connection(str(tmp_path / "s"))
     reader.execute("BEGIN; SELECT count(*) FROM users").fetchall()
