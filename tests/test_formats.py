@@ -129,6 +129,16 @@ def test_a_store_remembers_the_key_of_a_post_and_who_was_erased(folder: Path) ->
         assert engine.known("item", ["only theirs", "fresh"]) == ["fresh"]
 
 
+def test_the_keys_of_a_store_are_kept_for_a_day_of_service(folder: Path) -> None:
+    """In format 1 they expired by the clock of the machine."""
+    path = folder / "felrec-s.sqlite"
+    with opened(path) as engine:
+        now = engine._store.seconds()
+    kept = contents_of(path)
+    assert kept.answers
+    assert {round(answer.expires - now, -2) for answer in kept.answers} == {86_400}
+
+
 def test_a_store_can_be_rebuilt_from_its_journal_and_the_log_of_its_run(folder: Path) -> None:
     path, new = folder / "felrec-s.sqlite", folder / "new.sqlite"
     with SqliteStore(new) as store:

@@ -9,11 +9,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import Result
 
+from disks import flip, killed_copy
 from felrec import runs
+from felrec.data.events import EventColumns
 from felrec.data.reading.sources import read_log
 from felrec.service.engine.engine import Engine
 from felrec.store.sqlite import SqliteStore
@@ -116,9 +119,12 @@ def test_an_interrupted_import_continues(tmp_path: Path, run: Path, felrec: Felr
     assert " 0 already there" not in done.stdout
 
 
+def wal_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
 def wal(path: Path) -> int:
-    file = path.with_name(path.name + "-wal")
-    return file.stat().st_size if file.exists() else 0
+    return wal_of(path).stat().st_size if wal_of(path).exists() else 0
 
 
 def test_replay_with_other_weights(store: Path, run: Path, log: Path, tmp_path: Path, invoke: Invoke) -> None:
@@ -177,6 +183,26 @@ def test_without_a_run_a_log_is_imported_with_the_bundled_weights(log: Path, tmp
     new = tmp_path / "replayed.sqlite"  # the store started empty, so no log is needed
     assert "1,500 events replayed" in invoke("replay", path, "pretrained", "--out", new).stdout
     assert states(new, Path("pretrained")) == states(path, Path("pretrained"))
+
+
+def test_missing_events_are_reported_until_the_loss_is_accepted(
+    store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec
+) -> None:
+    engine = Engine.open(SqliteStore(store), runs.load(run))
+    for n in range(5):
+        engine.submit(EventColumns(["ada"], [str(n)], np.array([2e9 + n]))).result()
+    killed = killed_copy(store, tmp_path / "killed")
+    engine.close()
+    flip(wal_of(killed), wal(killed) - 100)
+    for refused in (("verify", killed), ("import", log, run, "--store", killed), ("backup", killed, tmp_path / "copy")):
+        done = felrec(*refused)
+        assert done.returncode == 2
+        assert "1 acknowledged change(s) with 1 event(s) are missing" in done.stdout + done.stderr, refused
+    accepted = felrec("verify", killed, "--accept-loss")
+    assert (accepted.returncode, "1 event(s) are missing; accepted" in accepted.stdout) == (0, True), accepted
+    assert "154 events in" in felrec("verify", killed, run).stdout
+    assert felrec("backup", killed, tmp_path / "copy").returncode == 0
+    assert "no acknowledged event is missing" in felrec("verify", killed, "--accept-loss").stdout
 
 
 def test_errors_are_one_line(store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec) -> None:

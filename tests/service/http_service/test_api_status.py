@@ -8,11 +8,13 @@ import socket
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from disks import fill, small_disk
 from felrec.answers.types import Stats
-from http_service.running import Opened, checked
+from http_service.running import Open, Opened, checked, start
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 
@@ -87,6 +89,49 @@ def test_a_service_that_stops_is_not_ready(service: Opened) -> None:
         assert service.get("/readyz").status_code == 503
     finally:
         state.stopping = False
+
+
+def test_a_service_whose_store_was_removed_is_not_ready_and_says_why(open_service: Open) -> None:
+    service = open_service()
+    service.store.path.unlink()
+    refused = service.get("/readyz")
+    assert refused.status_code == 503
+    assert "files of its store were removed or replaced" in refused.json()["error"]["message"]
+    assert str(service.store.path.parent) not in refused.text  # anybody may ask
+    answer = service.post("/v1/interactions", json={"user": "ada", "item": "a"})
+    assert answer.status_code == 503
+    assert "so nothing was stored; the operator must put them back" in answer.json()["error"]["message"]
+    assert service.get("/v1/users/1/recommendations").status_code == 200
+
+
+def test_a_full_disk_leaves_the_service_ready_to_read(open_service: Open) -> None:
+    service = open_service()
+    service.store.limit(1)
+    rows = [{"user": f"user {n}", "item": f"item {n}"} for n in range(500)]
+    assert service.post("/v1/interactions", json=rows).status_code == 507
+    assert (service.get("/readyz").status_code, service.get("/readyz").json()) == (200, {"status": "read-only"})
+    service.store.limit(None)
+    assert service.post("/v1/interactions", json=rows).status_code == 200
+    assert service.get("/readyz").json() == {"status": "ready"}
+
+
+def test_a_service_that_starts_on_a_full_disk_reads_and_recovers(run: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "8m") as disk:
+        with start(run, disk / "s") as running:
+            httpx.post(f"{running.url}/v1/interactions", json={"user": "ada", "item": "1"}).raise_for_status()
+            assert running.stop() == 0
+        filler = fill(disk)
+        with start(run, disk / "s") as running, httpx.Client(base_url=running.url) as client:
+            assert client.get("/readyz").json() == {"status": "read-only"}
+            assert client.get("/v1/users/ada/recommendations").status_code == 200
+            assert client.post("/v1/interactions", json={"user": "ada", "item": "2"}).status_code == 507
+            assert "no space left" in running.errors.read_text()
+            filler.unlink()
+            until = time.monotonic() + 60
+            while client.post("/v1/interactions", json={"user": "ada", "item": "2"}).status_code != 200:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            assert client.get("/readyz").json() == {"status": "ready"}
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/interactions"), ("PUT", "/v1/items/a")])
