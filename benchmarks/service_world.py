@@ -80,6 +80,7 @@ def contents(model: FittedModel, world: World) -> Contents:
         blocks=np.zeros(1, dtype=np.int64),
         applied=0,
         clock=NEWEST,
+        seconds=0.0,
         state=state,
         attributes={},
         answers=[],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -48,6 +50,31 @@ def test_a_store_on_a_full_disk_is_read_and_later_written(tmp_path: Path, killed
             assert store.trouble() is None
         with SqliteStore(disk / "s", "write") as store:
             assert len(store.load().events) == 2
+
+
+LIMITED = """
+import resource, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from felrec.errors import StoreFull
+from felrec.store.sqlite import SqliteStore
+from small_stores import one_block
+resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, resource.RLIM_INFINITY))
+with SqliteStore(Path(sys.argv[1])) as store:
+    print(type(store.trouble()).__name__, len(store.load().events))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    store.commit(one_block(1, 2))
+    print(store.trouble(), len(store.load().events))
+"""
+
+
+def test_without_a_disk_of_its_own(tmp_path: Path) -> None:
+    """The same with a limit of the size of files, which every user can set."""
+    with begun(tmp_path / "s") as store:
+        store.commit(one_block())
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "s"), str(Path(__file__).parents[1])]
+    done = subprocess.run(command, text=True, capture_output=True)
+    assert done.stdout == "StoreFull 1\nNone 2\n", done.stderr
 
 
 def test_a_new_store_needs_room(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -52,7 +51,7 @@ class Database:
         self._counted = time.monotonic()  # when the seconds of the counters were right
         self._lease, self._mark = Lease(path), MarkFile(path)
         self._refusal: StoreError | None = None  # why the store is open for reading only
-        self._lost: StoreLost | None = None
+        self._lost: str | None = None  # why it can never be written again
         self._retry_at = 0.0
         try:
             if mode == "read":
@@ -196,7 +195,7 @@ class Database:
                     raise StoreBusy(f"{self.name}: another engine has taken over the store; stop this one")
                 yield
                 counters.seconds = self.seconds()
-                put_meta(self.connection, "counters", to_json(asdict(counters)))
+                put_meta(self.connection, "counters", to_json(vars(counters)))
                 self.connection.execute("COMMIT")
             except BaseException:
                 if self.connection.in_transaction:
@@ -204,9 +203,9 @@ class Database:
                 raise
         self.counters, self._counted = counters, time.monotonic()
         self._mark.write(Mark(self._id, counters.changes, counters.journalled))
-        self._lost = self._find_lost()  # for good: the caller will not know that this was written
-        if self._lost:
-            raise self._lost
+        if what := self._lease.lost():
+            self._lost = _LOST.format(name=self.name, what=what)  # for good: the caller does not know of this commit
+            raise StoreLost(self._lost)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -251,21 +250,19 @@ class Database:
 
     def trouble(self) -> StoreError | None:
         """See Store.trouble."""
-        return self._find_lost() or self._refusal
-
-    def _find_lost(self) -> StoreLost | None:
-        if self._lost is None and (what := self._lease.lost()):
+        if self._lost:
+            return StoreLost(self._lost)
+        if what := self._lease.lost():
             return StoreLost(_LOST.format(name=self.name, what=what))
-        return self._lost
+        return self._refusal
 
     def _ensure_writable(self) -> None:
         """Raise if the store is lost; try again to write to a store that could not be written."""
-        if lost := self._find_lost():
-            raise lost
-        if self._refusal is None:
+        trouble = self.trouble()
+        if trouble is None:
             return
-        if time.monotonic() < self._retry_at:
-            raise type(self._refusal)(str(self._refusal))
+        if isinstance(trouble, StoreLost) or time.monotonic() < self._retry_at:
+            raise type(trouble)(str(trouble))
         self._retry_at = time.monotonic() + _RETRY
         changes = self.counters.changes
         self._disconnect()  # its shared memory is read-only, and a second connection would share it
@@ -276,8 +273,8 @@ class Database:
             raise
         self._refusal = None
         if self.counters.changes != changes:
-            self._lost = StoreLost(f"{self.name}: another engine wrote to it; restart this one")
-            raise self._lost
+            self._lost = f"{self.name}: another engine wrote to it; restart this one"
+            raise StoreLost(self._lost)
         _log.warning("%s can be written again", self.name)
 
     # Closing

@@ -15,6 +15,7 @@ if sys.platform == "linux":
     import fcntl
 
 _Inode = tuple[int, int]  # device and number
+_COMPANIONS = "-wal", "-shm"  # SQLite has them beside an open store
 _IN_USE = "{path} is in use by another engine; stop it first, or post events to it instead"
 
 
@@ -39,7 +40,7 @@ class Lease:
         self._named, self._file = path.absolute(), path.resolve()
         self._beside: apsw.Connection | None = None
         self._descriptor: int | None = None
-        self._watched: dict[Path, _Inode] = {}
+        self._watched: dict[str, _Inode] = {}  # by path
 
     def lock_beside(self) -> None:
         """Lock the file beside the store; StoreBusy if another engine has."""
@@ -56,27 +57,27 @@ class Lease:
                 # The descriptor stays open: closing it would drop the locks that SQLite has in this process.
                 raise StoreBusy(_IN_USE.format(path=self._named)) from None
             self._descriptor = descriptor
-        self._watched = {self._named: _inode(self._named)}
+        self._watched = {str(self._named): _inode(str(self._named))}
 
     def watch_companions(self) -> None:
         """Also watch the files that SQLite keeps beside an open store."""
-        files = [self._file.with_name(f"{self._file.name}{suffix}") for suffix in ("-wal", "-shm")]
-        self._watched = {**self._watched, **{file: _inode(file) for file in files}}
+        self._watched = {**self._watched, **{f"{self._file}{end}": _inode(f"{self._file}{end}") for end in _COMPANIONS}}
 
     def lost(self) -> str | None:
         """What happened to the store's files since they were opened, if anything. May be called from any thread."""
         for file, inode in self._watched.items():
             try:
                 if _inode(file) != inode:
-                    return f"{file.name} was replaced"
+                    return f"{os.path.basename(file)} was replaced"
             except OSError:
-                return f"{file.name} was removed"
+                return f"{os.path.basename(file)} was removed"
         return None
 
     def moved(self) -> bool:
         """Whether the store's name belongs to another file now, or to none."""
+        named = str(self._named)
         try:
-            return _inode(self._named) != self._watched.get(self._named, _inode(self._named))
+            return named in self._watched and _inode(named) != self._watched[named]
         except OSError:
             return True
 
@@ -92,11 +93,11 @@ class Lease:
 
 def _opened(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(path, os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}; check its permissions and those of its directory") from None
 
 
-def _inode(path: Path) -> _Inode:
-    found = path.stat()
+def _inode(path: str) -> _Inode:
+    found = os.stat(path)
     return found.st_dev, found.st_ino

@@ -30,8 +30,8 @@ class MarkFile:
     """The mark of one store. Writing never raises: the change is already durable in the store."""
 
     def __init__(self, store: Path) -> None:
-        real = store.resolve()
-        self.path = real.with_name(f"{real.name}-mark")
+        self._store = store.resolve()
+        self.path = self._store.with_name(f"{self._store.name}-mark")
         self._file: BinaryIO | None = None
         self._warned = False
 
@@ -69,10 +69,10 @@ class MarkFile:
             self._file = None
 
     def _opened(self) -> BinaryIO:
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with suppress(OSError):  # like SQLite: what root creates belongs to the owner of the store
-            owner = self.path.with_name(self.path.name.removesuffix("-mark")).stat()
-            os.chown(self.path, owner.st_uid, owner.st_gid)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        with suppress(OSError, AttributeError):  # like SQLite: what root creates belongs to the owner of the store
+            owner = self._store.stat()
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
         return os.fdopen(descriptor, "r+b", buffering=0)
 
     def _warn(self, error: OSError) -> None:

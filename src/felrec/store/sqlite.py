@@ -32,7 +32,8 @@ class SqliteStore:
         self.path = path
         _check_path(path, mode)
         self._database = Database(path, mode, accept_loss=accept_loss)
-        self.limit(max_bytes)
+        if max_bytes is not None:
+            self.limit(max_bytes)
 
     @property
     def name(self) -> str:
@@ -178,8 +179,7 @@ class SqliteStore:
 
     def size(self) -> int:
         """Bytes of the file and its write-ahead log."""
-        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        return sum(map(_bytes_of, (self.path, self.path.with_name(f"{self.path.name}-wal"))))
 
     def close(self) -> None:
         """Close the store and release it to other processes."""
@@ -190,6 +190,13 @@ class SqliteStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _bytes_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:  # it was removed
+        return 0
 
 
 def _check_path(path: Path, mode: Mode) -> None:
