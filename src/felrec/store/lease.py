@@ -82,7 +82,8 @@ class Lease:
             return True
 
     def close(self) -> None:
-        """Release both locks. Call it after SQLite has closed the file, which drops its own locks."""
+        """Release both locks. Call it after SQLite has closed the file: closing ours drops the locks of SQLite's."""
+        self._watched = {}
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
