@@ -43,7 +43,9 @@ def test_what_a_killed_backup_left_is_removed_by_the_next_with_any_name(tmp_path
 def test_a_backup_that_runs_now_is_left_alone(tmp_path: Path) -> None:
     with begun(tmp_path / "s") as store, unfinished_copy(tmp_path / "one") as running:
         running.write_bytes(b"half of it")
+        files = set(tmp_path.glob("one*"))
         store.backup(tmp_path / "other")
+        assert set(tmp_path.glob("one*")) == files  # also its lock
         assert running.read_bytes() == b"half of it"
     assert {file.name for file in tmp_path.glob("o*")} == {"other"}
 

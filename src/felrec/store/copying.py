@@ -14,7 +14,7 @@ from felrec.store.lease import lock_beside
 
 # Part of the name of an incomplete copy, before its extension: `find -name 'store-*.sqlite'` finds it like a backup.
 UNFINISHED = ".unfinished-copy"
-_COMPANIONS = ("-journal", "-wal", "-shm", "-lease-journal", "-lease")
+_COMPANIONS = ("-lease-journal", "-lease", "-journal", "-wal", "-shm")  # the longer of two endings first
 _RUNNING = "{path} is being written by another backup; wait for it, or choose another name"
 
 
