@@ -24,7 +24,7 @@ class Glance:
 
 def glance(path: Path) -> Glance:
     """Look at an existing store. StoreError and its kinds if no engine could open it."""
-    if _is_locked(path.with_name(f"{path.name}-lease")):
+    if _is_locked(Path(f"{path.resolve()}-lease")):
         return Glance(in_use=True, identity=None)  # its pages may change while they are read
     try:
         connection = _without_writing(path, "immutable=1")

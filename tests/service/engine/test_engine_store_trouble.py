@@ -31,8 +31,8 @@ def test_an_engine_whose_file_is_removed_says_so_and_acknowledges_nothing(tmp_pa
         assert "put them back, then restart" in str(health.unready)
         for write in (
             lambda: post(engine, made_up(1)),
-            lambda: engine.put_item("item 1", Attributes("One")),
-            lambda: engine.erase_user("user 1"),
+            lambda: engine.put_item("item 1", Attributes("One")).result(),
+            lambda: engine.erase_user("user 1").result(),
         ):
             with pytest.raises(StoreLost, match="nothing more is stored"):
                 write()
@@ -88,7 +88,7 @@ def test_what_a_killed_erasure_left_in_the_log_is_removed_by_the_next_start(tmp_
         reader = apsw.Connection(str(tmp_path / "s"))  # as long as it reads, the log cannot be cleaned
         with closing(reader):
             reader.execute("BEGIN; SELECT count(*) FROM users").fetchall()
-            assert not engine.erase_user("erika").cleaned
+            assert not engine.erase_user("erika").result().cleaned
             killed = killed_copy(tmp_path / "s", tmp_path / "killed")
     assert found(killed.parent)
     with closing(open_engine(killed)) as again:
