@@ -31,6 +31,18 @@ def serve(
         bool, typer.Option("--check", help="Say what is open, unprotected or missing, and do not start.")
     ] = False,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads per computation.")] = 1,
+    max_connections: Annotated[
+        int, typer.Option("--max-connections", metavar="N", min=1, help="Connections at the same time.")
+    ] = 1_000,
+    max_connections_per_address: Annotated[
+        int | None,
+        typer.Option(
+            "--max-connections-per-address",
+            metavar="N",
+            min=1,
+            help="Of these, from one address; default: 256, and any number from this machine.",
+        ),
+    ] = None,
 ) -> None:
     """Serve a model over HTTP, with a web page.
 
@@ -48,7 +60,7 @@ def serve(
     """  # noqa: D301
     require_extra()
     from felrec.service.http.keys import KeyFile
-    from felrec.service.http.listening import check_access, listen
+    from felrec.service.http.listening import allow_connections, check_access, listen
     from felrec.service.http.logs import log_to_stderr
 
     key_file, store = KeyFile(keys) if keys else None, store or store_of(run)
@@ -58,16 +70,19 @@ def serve(
         _check(Start(run, store, host, port, key_file, audit))
     check_access(host, key_file)
     listener = listen(host, port)
+    allow_connections(max_connections)
 
     import torch
 
     from felrec.service.http.audit import AuditLog, Digests
+    from felrec.service.http.connections import ConnectionLimits
     from felrec.service.http.server import serve_run
 
     log_to_stderr()
     torch.set_num_threads(threads)  # requests run concurrently, so one thread each is enough
     log = AuditLog(audit, Digests.beside(store)) if audit else None
-    serve_run(run, store, listener, key_file, _announce, log)
+    limits = ConnectionLimits(max_connections, max_connections_per_address)
+    serve_run(run, store, listener, key_file, _announce, log, limits)
 
 
 def _check(start: Start) -> NoReturn:

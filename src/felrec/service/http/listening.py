@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import resource
 import socket
 
 from felrec.errors import ConfigError
 from felrec.service.http.keys import KeyFile
+
+DESCRIPTORS = 1_000  # for files, threads, and connections that are being accepted or closed
 
 
 def check_access(host: str, keys: KeyFile | None) -> None:
@@ -49,3 +52,17 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}:{port} ({error.strerror}); choose another --port or --host"
         ) from None
     return listener
+
+
+def allow_connections(count: int) -> None:
+    """Let this process open so many connections; ConfigError if the system forbids it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + DESCRIPTORS
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ConfigError(
+            f"--max-connections {count} needs {needed} open files, and the system allows {hard};"
+            f" choose at most {max(0, hard - DESCRIPTORS)}, or raise the limit (ulimit -Hn, LimitNOFILE in systemd)"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

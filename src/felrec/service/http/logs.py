@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
+import threading
+from contextlib import suppress
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from typing import Any
 
 LOGGER = logging.getLogger("felrec.service")
+CAPACITY = 4_000  # lines that wait to be written
+PATIENCE = 1.0  # seconds for them to be written at the end
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
@@ -32,11 +38,61 @@ class JsonLines(logging.Formatter):
         return _ENCODER.encode(line)
 
 
+class BackgroundLines(logging.Handler):
+    """Writes lines to a file descriptor in a thread of its own.
+
+    A full pipe blocks whoever writes to it, and must not block those who log. What does not fit into the queue is
+    dropped and counted, and the count is logged once lines can be written again. `logging.handlers.QueueListener` would
+    wait for a blocked thread for ever when it stops.
+    """
+
+    def __init__(self, descriptor: int, capacity: int = CAPACITY) -> None:
+        super().__init__()
+        self.descriptor, self.capacity, self.dropped = descriptor, capacity, 0
+        self._records: SimpleQueue[logging.LogRecord | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a record, or drop it."""
+        if self._records.qsize() < self.capacity:
+            self._records.put(record)
+        else:
+            self.dropped += 1
+
+    def close(self) -> None:
+        """Write what is queued, if that does not take long. Called by `logging` at the end of the process."""
+        self._records.put(None)
+        self._thread.join(PATIENCE)
+        super().close()
+
+    def _write_all(self) -> None:
+        logged = 0
+        while (record := self._records.get()) is not None:
+            self._write(record)
+            if (dropped := self.dropped) > logged:
+                fields = {"fields": {"lines": dropped - logged}}
+                warning = logging.WARNING, __file__, 0, "log lines dropped: they came faster than they could be written"
+                self._write(LOGGER.makeRecord(LOGGER.name, *warning, (), None, extra=fields))
+                logged = dropped
+
+    def _write(self, record: logging.LogRecord) -> None:
+        line = f"{self.format(record)}\n".encode(errors="backslashreplace")
+        with suppress(OSError):  # nobody reads any more: there is no place to say so
+            while line:
+                line = line[os.write(self.descriptor, line) :]
+
+
 def log_to_stderr() -> None:
     """Write all logs of this process to stderr as JSON lines."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = BackgroundLines(sys.stderr.fileno())
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def dropped_lines() -> int:
+    """How many lines were dropped since the start of the process."""
+    return sum(one.dropped for one in logging.getLogger().handlers if isinstance(one, BackgroundLines))
 
 
 def note(message: str, *, level: int = logging.INFO, exception: BaseException | None = None, **fields: object) -> None:

@@ -14,6 +14,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from felrec.answers.types import Latency
+from felrec.service.http.logs import dropped_lines
 
 if TYPE_CHECKING:
     from felrec.service.engine.types import Health
@@ -40,7 +41,10 @@ class Metrics:
         self.late = Counter("felrec_late_events", "Of these, events older than the newest.", registry=self.registry)
         self.rejected = Counter("felrec_rejected_rows", "Rejected rows of posts.", registry=self.registry)
         self.refused = Counter(
-            "felrec_refused_requests", "Requests answered with 429, 503 or 507.", ("status",), registry=self.registry
+            "felrec_refused_requests",
+            "Requests answered with 408, 429, 431, 503 or 507.",
+            ("status",),
+            registry=self.registry,
         )
         self.registry.register(_State(health, audit_dropped))
         ProcessCollector(registry=self.registry)
@@ -53,9 +57,13 @@ class Metrics:
         named = method if method in METHODS else "other"  # clients must not choose label values
         self.requests.labels(named, route, str(status)).observe(seconds)
         if status in (429, 503, 507):
-            self.refused.labels(str(status)).inc()
+            self.was_refused(status)
         elif status < 400 and (named := _last_word(route)):
             self._latencies.setdefault(named, deque(maxlen=RECENT)).append(seconds)
+
+    def was_refused(self, status: int) -> None:
+        """Count a refused request."""
+        self.refused.labels(str(status)).inc()
 
     def took(self, accepted: int, late: int, rejected: int) -> None:
         """Count the rows of a post."""
@@ -127,3 +135,6 @@ class _State(Collector):
             yield GaugeMetricFamily(f"felrec_{name}", text, float(value))
         yield CounterMetricFamily("felrec_commits", "Transactions since the start.", float(health.commits))
         yield CounterMetricFamily("felrec_audit_dropped", "Entries missing from the audit log.", self.audit_dropped())
+        yield CounterMetricFamily(
+            "felrec_dropped_log_lines", "Log lines that could not be written in time.", float(dropped_lines())
+        )

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -22,14 +23,17 @@ from felrec.service.engine.limits import Limits
 from felrec.service.http.access import Service
 from felrec.service.http.app import create_app
 from felrec.service.http.audit import AuditLog
+from felrec.service.http.connections import DEFAULT_LIMITS, ConnectionLimits, Connections
 from felrec.service.http.keys import KeyFile
 from felrec.service.http.logs import note
 from felrec.service.http.middleware import Hosts
+from felrec.service.http.protocol import BoundedProtocol
 from felrec.store.sqlite import SqliteStore
 
 LINGER = 1.0  # seconds for which a stopping service still answers, so that a load balancer notices
 LIMITS = Limits(queue_seconds=3.0)  # a 429 is better than a late answer
-PATIENCE = 30  # seconds for requests in flight to finish
+PATIENCE = 30  # seconds for complete requests to finish; incomplete ones are cut at once
+BACKLOG = 512  # connections that the system accepts for us; far fewer than there may be, so that none is cut unread
 SWITCH = 0.001  # seconds a thread keeps the GIL while others wait; the default of 5 ms shows in latencies
 
 Announce = Callable[[str], object]
@@ -42,6 +46,7 @@ def serve_run(
     keys: KeyFile | None,
     announce: Announce,
     audit: AuditLog | None = None,
+    limits: ConnectionLimits = DEFAULT_LIMITS,
 ) -> None:
     """Serve a run from a store until SIGTERM or SIGINT; a new store starts with the state of the run."""
     began = time.monotonic()
@@ -61,7 +66,7 @@ def serve_run(
         store=str(store),
         seconds=round(time.monotonic() - began, 2),
     )
-    serve(engine, listener, keys, announce, audit)
+    serve(engine, listener, keys, announce, audit, limits)
 
 
 def serve(
@@ -70,19 +75,23 @@ def serve(
     keys: KeyFile | None,
     announce: Announce,
     audit: AuditLog | None = None,
+    limits: ConnectionLimits = DEFAULT_LIMITS,
 ) -> None:
     """Serve an engine until SIGTERM or SIGINT, then close it. `announce` receives the address when it is ready."""
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()  # loaded objects stay, so the garbage collector must not scan them again and again
     app = create_app(engine, keys=keys, hosts=None if keys else Hosts.LOCAL, audit=audit)
-    GracefulServer(configured(app), app.state.service, announce).run(sockets=[listener])
+    GracefulServer(configured(app, limits), app.state.service, announce).run(sockets=[listener])
 
 
-def configured(app: FastAPI) -> uvicorn.Config:
-    """The settings of uvicorn: no own logs, and time for requests in flight to finish."""
+def configured(app: FastAPI, limits: ConnectionLimits = DEFAULT_LIMITS) -> uvicorn.Config:
+    """The settings of uvicorn: no own logs, bounded connections, and time for complete requests to finish."""
+    connections = Connections(limits, refused=app.state.service.metrics.was_refused)
     return uvicorn.Config(
         app,
+        http=partial(BoundedProtocol, connections=connections),  # type: ignore[arg-type]  # called like the class
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -1,0 +1,290 @@
+"""HTTP/1.1 on one connection, with bounds that uvicorn's fast protocol lacks.
+
+uvicorn parses with httptools (C), which limits neither headers nor pipelined requests, and has no time limit before the
+first answer. Its other parser, h11, limits headers but costs three times as much per request. Here bytes reach the
+parser in pieces that never go beyond the end of one request, and wait unread while that request is being answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from enum import Enum, auto
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from felrec.service.http.connections import Connections, origin_of
+from felrec.service.http.logs import note
+from felrec.service.http.middleware import DATA_HEADERS, busy, retry_after
+from felrec.service.http.problems import Problem
+
+MAX_HEADERS = 64 * 2**10  # bytes, the request line included
+BLANK_LINE = b"\r\n\r\n"
+
+
+class Stage(Enum):
+    """Where the request is that a connection deals with."""
+
+    IDLE = auto()  # there is none
+    HEAD = auto()  # its request line and headers arrive
+    BODY = auto()
+    ANSWER = auto()  # it is complete, its answer is not
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. It reads one request at a time, and checks its size and the time it takes."""
+
+    def __init__(self, *arguments: Any, connections: Connections, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.neighbours, self.limits = connections, connections.limits
+        self.timeout_keep_alive = self.limits.keep_alive_seconds  # type: ignore[assignment]  # uvicorn's own timer
+        self.origin = ""
+        self._stage, self._deadline = Stage.IDLE, math.inf
+        self._seconds = {
+            Stage.IDLE: self.limits.keep_alive_seconds,
+            Stage.HEAD: self.limits.head_seconds,
+            Stage.BODY: self.limits.body_seconds,
+            Stage.ANSWER: math.inf,
+        }
+        self._unparsed = bytearray()
+        self._head_bytes = 0  # since the last byte of a body; in a chunked body also sizes and trailers
+        self._body_left: int | None = None  # None if it is chunked, or there is none
+        self._body_bytes = self._recent_bytes = 0  # all, and since the deadline was set
+        self._unsent = 0  # when the deadline was set
+        self._half_closed = self._stopping = False
+
+    # Called by the event loop.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, unless there are too many connections."""
+        super().connection_made(transport)
+        self.origin = origin_of(self.client[0]) if self.client else ""
+        if self.neighbours.admit(self):
+            self.neighbours.waits(self)
+            self._allow(self.limits.head_seconds)
+        else:
+            self._enter(Stage.HEAD)  # its headers are on their way
+            self._refuse(busy("too many connections"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.neighbours.remove(self)
+        self._unset_keepalive_if_required()  # uvicorn leaves the timer after an error, and so this object
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what belongs to the current request."""
+        self._unparsed += data
+        self._parse()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Answer a complete request of a client that only stopped sending; else close."""
+        self._half_closed = True
+        return self._stage is Stage.ANSWER
+
+    def pause_writing(self) -> None:
+        """The client does not read its answer as fast as it is made."""
+        super().pause_writing()
+        self.neighbours.waits(self, incomplete=True)
+        self._allow_for_reading()
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        super().resume_writing()
+        if self._stage is Stage.ANSWER:
+            self.neighbours.answers(self)
+        else:
+            self.neighbours.waits(self)
+        self._enter(self._stage)
+
+    # Pieces for the parser.
+
+    def _parse(self) -> None:
+        while self._unparsed and self._stage is not Stage.ANSWER and not self.transport.is_closing():
+            piece = self._unparsed[: self._end_of_piece()]
+            if not piece:
+                return
+            del self._unparsed[: len(piece)]
+            self._parse_piece(piece)
+        if self._stage is Stage.ANSWER and self._unparsed:
+            self.flow.pause_reading()
+
+    def _end_of_piece(self) -> int:
+        """Where the request may end at the earliest: its headers and a chunked body end with a blank line."""
+        if self._body_left is not None:
+            return self._body_left
+        if (found := self._unparsed.find(BLANK_LINE)) >= 0:
+            return found + len(BLANK_LINE)
+        begun = next((size for size in (3, 2, 1) if self._unparsed.endswith(BLANK_LINE[:size])), 0)
+        return len(self._unparsed) - begun  # so that a blank line comes in one piece
+
+    def _parse_piece(self, piece: bytearray) -> None:
+        if self._stage is Stage.IDLE:
+            self._enter(Stage.HEAD)
+        self._head_bytes += len(piece)  # unless it brings a byte of a body
+        if self._stage is Stage.HEAD and self._head_bytes > MAX_HEADERS:
+            self._refuse_headers()
+            return
+        super().data_received(bytes(piece))
+        if self._head_bytes > MAX_HEADERS:
+            self._refuse_headers()
+
+    # Called by the parser.
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer the request, and wait for its body."""
+        headers = dict(self.headers)
+        length = headers.get(b"content-length")
+        if self.parser.should_upgrade() and (length or b"transfer-encoding" in headers):
+            self._refuse(Problem(501, "upgrading is not supported; send the request without the header Upgrade"))
+            return  # the parser takes the body for another protocol
+        super().on_headers_complete()
+        self.headers = []  # trailers of a chunked body must not become headers of the request
+        self._body_left = None if length is None else int(length)
+        self._body_bytes = self._recent_bytes = 0
+        self.neighbours.waits(self, incomplete=True)
+        self._enter(Stage.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        """Count the bytes of the body, whether or not the application reads them."""
+        self._head_bytes = 0
+        self._body_bytes += len(body)
+        self._recent_bytes += len(body)
+        if self._body_left is not None:
+            self._body_left -= len(body)
+        self.neighbours.received(self, len(body))
+        if self.cycle.response_complete and self._body_bytes > self.limits.discarded_bytes:
+            self._drop()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Read no further until the request is answered."""
+        if self.transport.is_closing():
+            return
+        super().on_message_complete()
+        self._body_left, self._head_bytes = None, 0
+        if self.cycle.response_complete:
+            self._enter(Stage.IDLE)
+        else:
+            self._enter(Stage.ANSWER)
+            self.neighbours.answers(self)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Answer as if the client had not asked to upgrade; what follows may be in another protocol."""
+        self.cycle.keep_alive = False
+
+    # Called by the server and by what answers requests.
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, which may be here already."""
+        super().on_response_complete()
+        self.neighbours.waits(self)
+        if self.transport.is_closing():
+            self._allow_for_reading()
+            return
+        if self._stage is Stage.ANSWER:  # otherwise the rest of the body is discarded
+            self._enter(Stage.IDLE)
+        self._parse()
+        if self._half_closed and self._stage is not Stage.ANSWER:
+            self.transport.close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection."""
+        self._drop()
+
+    def shutdown(self) -> None:
+        """Finish a complete request; an incomplete one would keep the service from stopping."""
+        self._stopping = True
+        if self._stage is Stage.ANSWER:
+            self.cycle.keep_alive = False
+            if self.flow.write_paused:
+                self._allow_for_reading()
+        else:
+            self._refuse(Problem(503, "the service is stopping; nothing was stored", retry_after(5)))
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer bytes that are not HTTP."""
+        self._refuse(Problem(400, "this is not a valid HTTP/1.1 request"))
+
+    # Called by `Connections`.
+
+    def make_room(self) -> None:
+        """Close: others wait, and this client has taken longest."""
+        self._refuse(busy("others wait, and this request has been incomplete longest"))
+
+    def close_when_answered(self) -> None:
+        """Close after the answer that is being sent."""
+        self.cycle.keep_alive = False
+
+    def check(self, now: float) -> None:
+        """Close if the client is too slow."""
+        if now < self._deadline:
+            return
+        if self.flow.write_paused or self.transport.is_closing():
+            if self.transport.get_write_buffer_size() < self._unsent:
+                self._allow_for_reading()
+            else:
+                self._drop()
+        elif self._stage is not Stage.BODY:  # an idle connection gets no answer
+            self._refuse(Problem(408, f"the headers were not complete after {self.limits.head_seconds:g} seconds"))
+        elif self._recent_bytes >= self.limits.body_bytes or self._application_pauses():
+            self._recent_bytes = 0
+            self._allow(self.limits.body_seconds)
+        else:
+            least, seconds = self.limits.body_bytes, self.limits.body_seconds
+            self._refuse(Problem(408, f"the body is too slow: send at least {least:,} bytes in {seconds:g} seconds"))
+
+    def _application_pauses(self) -> bool:
+        """Whether it is not the client that keeps a body from arriving."""
+        return self.flow.read_paused or self.cycle.waiting_for_100_continue
+
+    # Waiting and closing.
+
+    def _enter(self, stage: Stage) -> None:
+        self._stage = stage
+        self._allow(self._seconds[stage])
+
+    def _allow(self, seconds: float) -> None:
+        self._deadline = self.loop.time() + seconds
+
+    def _allow_for_reading(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self._allow(self.limits.stop_seconds if self._stopping else self.limits.answer_seconds)
+
+    def _refuse_headers(self) -> None:
+        self._refuse(Problem(431, f"the request line and headers are over {MAX_HEADERS:,} bytes together"))
+
+    def _refuse(self, problem: Problem) -> None:
+        """Close, and answer an incomplete request if that is still possible."""
+        if self._may_answer():
+            state = self.scope.get("state", {}) if self._stage is Stage.BODY else {}
+            identifier = str(state.get("request_id") or os.urandom(16).hex())
+            note("refused", request_id=identifier, status=problem.status_code, reason=problem.detail)
+            self.neighbours.refused(problem.status_code)
+            self.transport.write(self._encoded(problem, identifier))
+        self._drop()
+
+    def _may_answer(self) -> bool:
+        if self._stage is Stage.BODY and self.cycle.response_started:
+            return False
+        return self._stage is not Stage.IDLE and not self.transport.is_closing() and not self.flow.write_paused
+
+    def _encoded(self, problem: Problem, identifier: str) -> bytes:
+        answer = problem.response(identifier)
+        own = ((b"x-request-id", identifier.encode()), (b"cache-control", b"no-store"), (b"connection", b"close"))
+        headers = (*self.server_state.default_headers, *answer.raw_headers, *DATA_HEADERS, *own)
+        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+        return b"".join((STATUS_LINE[problem.status_code], lines, b"\r\n", bytes(answer.body)))
+
+    def _drop(self) -> None:
+        """Close without waiting for a client that does not read."""
+        self.neighbours.remove(self)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # the application need not wait for the rest of the request
+            self.cycle.message_event.set()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
