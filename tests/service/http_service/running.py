@@ -26,6 +26,7 @@ from felrec.data.synthetic import synthetic_log
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.service.http.app import create_app
+from felrec.service.http.connections import DEFAULT_LIMITS, ConnectionLimits
 from felrec.service.http.listening import listen
 from felrec.service.http.server import configured
 from felrec.store.sqlite import SqliteStore
@@ -57,12 +58,18 @@ def checked(kind: type[A], given: object) -> A:
 
 
 @contextmanager
-def opened_in_a_thread(run: Path, store: Path, limits: Limits | None = None, **options: Any) -> Iterator[Opened]:
+def opened_in_a_thread(
+    run: Path,
+    store: Path,
+    limits: Limits | None = None,
+    connections: ConnectionLimits = DEFAULT_LIMITS,
+    **options: Any,
+) -> Iterator[Opened]:
     """Serve a run from this process until the block ends."""
     file = SqliteStore(store)
     engine = Engine.open(file, runs.load(run), limits=limits or Limits())
     app = create_app(engine, **options)
-    server, listener = uvicorn.Server(configured(app)), listen("127.0.0.1", 0)
+    server, listener = uvicorn.Server(configured(app, connections)), listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
 

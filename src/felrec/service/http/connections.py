@@ -39,7 +39,7 @@ class ConnectionLimits:
 
     def of(self, origin: str) -> int:
         """How many connections of one origin there may be."""
-        return self.per_address or (self.total if is_local(origin) else PER_ADDRESS)
+        return self.per_address or (self.total + RESERVE if is_local(origin) else PER_ADDRESS)
 
 
 DEFAULT_LIMITS = ConnectionLimits()

@@ -70,11 +70,18 @@ class BackgroundLines(logging.Handler):
         logged = 0
         while (record := self._records.get()) is not None:
             self._write(record)
-            if (dropped := self.dropped) > logged:
-                fields = {"fields": {"lines": dropped - logged}}
-                warning = logging.WARNING, __file__, 0, "log lines dropped: they came faster than they could be written"
-                self._write(LOGGER.makeRecord(LOGGER.name, *warning, (), None, extra=fields))
-                logged = dropped
+            if self._records.qsize() <= self.capacity // 2:
+                logged = self._log_dropped(logged)
+        self._log_dropped(logged)
+
+    def _log_dropped(self, logged: int) -> int:
+        """Log how many lines were dropped since the last time; how many that is in all."""
+        if (dropped := self.dropped) > logged:
+            message = "log lines dropped: they came faster than they could be written"
+            record = LOGGER.makeRecord(LOGGER.name, logging.WARNING, __file__, 0, message, (), None)
+            record.fields = {"lines": dropped - logged}
+            self._write(record)
+        return dropped
 
     def _write(self, record: logging.LogRecord) -> None:
         line = f"{self.format(record)}\n".encode(errors="backslashreplace")

@@ -41,7 +41,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self.neighbours, self.limits = connections, connections.limits
         self.timeout_keep_alive = self.limits.keep_alive_seconds  # type: ignore[assignment]  # uvicorn's own timer
         self.origin = ""
-        self._stage, self._deadline = Stage.IDLE, math.inf
+        self._stage = Stage.IDLE
+        self._deadline = math.inf  # for the client to send
+        self._read_by = math.inf  # for the client to read some of what is not sent yet
+        self._unsent = 0  # when that was set
         self._seconds = {
             Stage.IDLE: self.limits.keep_alive_seconds,
             Stage.HEAD: self.limits.head_seconds,
@@ -52,7 +55,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes = 0  # since the last byte of a body; in a chunked body also sizes and trailers
         self._body_left: int | None = None  # None if it is chunked, or there is none
         self._body_bytes = self._recent_bytes = 0  # all, and since the deadline was set
-        self._unsent = 0  # when the deadline was set
         self._half_closed = self._stopping = False
 
     # Called by the event loop.
@@ -61,11 +63,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin, unless there are too many connections."""
         super().connection_made(transport)
         self.origin = origin_of(self.client[0]) if self.client else ""
-        if self.neighbours.admit(self):
-            self.neighbours.waits(self)
-            self._allow(self.limits.head_seconds)
-        else:
-            self._enter(Stage.HEAD)  # its headers are on their way
+        admitted = self.neighbours.admit(self)
+        self._enter(Stage.IDLE if admitted else Stage.HEAD)  # in any case its headers are on their way
+        self._deadline = self.loop.time() + self.limits.head_seconds
+        if not admitted:
             self._refuse(busy("too many connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -87,17 +88,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client does not read its answer as fast as it is made."""
         super().pause_writing()
-        self.neighbours.waits(self, incomplete=True)
-        self._allow_for_reading()
+        self._wait_for_reader()
+        self._register()
 
     def resume_writing(self) -> None:
         """The client has read."""
         super().resume_writing()
-        if self._stage is Stage.ANSWER:
-            self.neighbours.answers(self)
-        else:
-            self.neighbours.waits(self)
-        self._enter(self._stage)
+        self._read_by = math.inf
+        self._register()
 
     # Pieces for the parser.
 
@@ -144,7 +142,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self.headers = []  # trailers of a chunked body must not become headers of the request
         self._body_left = None if length is None else int(length)
         self._body_bytes = self._recent_bytes = 0
-        self.neighbours.waits(self, incomplete=True)
         self._enter(Stage.BODY)
 
     def on_body(self, body: bytes) -> None:
@@ -165,11 +162,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         super().on_message_complete()
         self._body_left, self._head_bytes = None, 0
-        if self.cycle.response_complete:
-            self._enter(Stage.IDLE)
-        else:
-            self._enter(Stage.ANSWER)
-            self.neighbours.answers(self)
+        self._enter(Stage.IDLE if self.cycle.response_complete else Stage.ANSWER)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Answer as if the client had not asked to upgrade; what follows may be in another protocol."""
@@ -180,12 +173,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Go on with the next request, which may be here already."""
         super().on_response_complete()
-        self.neighbours.waits(self)
-        if self.transport.is_closing():
-            self._allow_for_reading()
-            return
-        if self._stage is Stage.ANSWER:  # otherwise the rest of the body is discarded
+        if self._stage is Stage.ANSWER:
             self._enter(Stage.IDLE)
+        else:
+            self._register()  # the rest of the body is discarded
+        if self.transport.is_closing():
+            self._wait_for_reader()
+            return
         self._parse()
         if self._half_closed and self._stage is not Stage.ANSWER:
             self.transport.close()
@@ -200,7 +194,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._stage is Stage.ANSWER:
             self.cycle.keep_alive = False
             if self.flow.write_paused:
-                self._allow_for_reading()
+                self._wait_for_reader()
         else:
             self._refuse(Problem(503, "the service is stopping; nothing was stored", retry_after(5)))
 
@@ -220,20 +214,23 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def check(self, now: float) -> None:
         """Close if the client is too slow."""
-        if now < self._deadline:
-            return
-        if self.flow.write_paused or self.transport.is_closing():
+        if now >= self._read_by:
             if self.transport.get_write_buffer_size() < self._unsent:
-                self._allow_for_reading()
+                self._wait_for_reader()
             else:
                 self._drop()
-        elif self._stage is not Stage.BODY:  # an idle connection gets no answer
+        elif now >= self._deadline and not self.transport.is_closing():
+            self._check_request()
+
+    def _check_request(self) -> None:
+        """Go on waiting for a body that keeps coming; else close. An idle connection gets no answer."""
+        least, seconds = self.limits.body_bytes, self.limits.body_seconds
+        if self._stage is not Stage.BODY:
             self._refuse(Problem(408, f"the headers were not complete after {self.limits.head_seconds:g} seconds"))
-        elif self._recent_bytes >= self.limits.body_bytes or self._application_pauses():
+        elif self._recent_bytes >= least or self._application_pauses():
             self._recent_bytes = 0
-            self._allow(self.limits.body_seconds)
+            self._deadline = self.loop.time() + seconds
         else:
-            least, seconds = self.limits.body_bytes, self.limits.body_seconds
             self._refuse(Problem(408, f"the body is too slow: send at least {least:,} bytes in {seconds:g} seconds"))
 
     def _application_pauses(self) -> bool:
@@ -244,14 +241,20 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _enter(self, stage: Stage) -> None:
         self._stage = stage
-        self._allow(self._seconds[stage])
+        self._deadline = self.loop.time() + self._seconds[stage]
+        self._register()
 
-    def _allow(self, seconds: float) -> None:
-        self._deadline = self.loop.time() + seconds
+    def _register(self) -> None:
+        """Tell the others whether this connection waits for its client."""
+        if self._stage is Stage.ANSWER and not self.flow.write_paused:
+            self.neighbours.answers(self)
+        else:
+            begun = self._stage is Stage.BODY or self._stage is Stage.ANSWER
+            self.neighbours.waits(self, incomplete=begun and not self.cycle.response_complete)
 
-    def _allow_for_reading(self) -> None:
+    def _wait_for_reader(self) -> None:
         self._unsent = self.transport.get_write_buffer_size()
-        self._allow(self.limits.stop_seconds if self._stopping else self.limits.answer_seconds)
+        self._read_by = self.loop.time() + (self.limits.stop_seconds if self._stopping else self.limits.answer_seconds)
 
     def _refuse_headers(self) -> None:
         self._refuse(Problem(431, f"the request line and headers are over {MAX_HEADERS:,} bytes together"))
