@@ -13,6 +13,7 @@ import os
 from enum import Enum, auto
 from typing import Any
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from felrec.service.http.connections import Connections, origin_of
@@ -22,6 +23,8 @@ from felrec.service.http.problems import Problem
 
 MAX_HEADERS = 64 * 2**10  # bytes, the request line included
 BLANK_LINE = b"\r\n\r\n"
+TURN = 16 * 2**10  # bytes of headers and chunks to parse before other connections have their turn
+PIECE = 64  # bytes whose parsing takes as long as beginning a piece
 
 
 class Stage(Enum):
@@ -33,8 +36,32 @@ class Stage(Enum):
     ANSWER = auto()  # it is complete, its answer is not
 
 
+class HeldFlow(FlowControl):
+    """Reading that the application cannot resume while unparsed bytes wait."""
+
+    held = False
+
+    def hold(self) -> None:
+        """Read no more."""
+        self.held = True
+        self.pause_reading()
+
+    def release(self) -> None:
+        """Read again, unless it was the application that paused."""
+        if self.held:
+            self.held = False
+            self.resume_reading()
+
+    def resume_reading(self) -> None:
+        """Called by uvicorn whenever the application asks for more of a body."""
+        if not self.held:
+            super().resume_reading()
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. It reads one request at a time, and checks its size and the time it takes."""
+
+    flow: HeldFlow
 
     def __init__(self, *arguments: Any, connections: Connections, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -62,6 +89,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, unless there are too many connections."""
         super().connection_made(transport)
+        self.flow = HeldFlow(transport)
         self.origin = origin_of(self.client[0]) if self.client else ""
         admitted = self.neighbours.admit(self)
         self._enter(Stage.IDLE if admitted else Stage.HEAD)  # in any case its headers are on their way
@@ -100,32 +128,45 @@ class BoundedProtocol(HttpToolsProtocol):
     # Pieces for the parser.
 
     def _parse(self) -> None:
-        while self._unparsed and self._stage is not Stage.ANSWER and not self.transport.is_closing():
-            piece = self._unparsed[: self._end_of_piece()]
-            if not piece:
-                return
-            del self._unparsed[: len(piece)]
+        """Parse what belongs to the current request, a bounded part at a time, so that others have their turn."""
+        work = 0
+        while work < TURN and (piece := self._next_piece()):
+            work += PIECE if self._body_left else PIECE + len(piece)
             self._parse_piece(piece)
-        if self._stage is Stage.ANSWER and self._unparsed:
-            self.flow.pause_reading()
+        if work >= TURN:
+            self.flow.hold()
+            self.loop.call_soon(self._parse)
+        elif self._unparsed and self._stage is Stage.ANSWER:
+            self.flow.hold()
+        else:
+            self.flow.release()
+
+    def _next_piece(self) -> bytes:
+        """The next bytes for the parser; empty if it must wait for others, or for the answer."""
+        if self._stage is Stage.ANSWER or self.transport.is_closing():
+            return b""
+        piece = bytes(self._unparsed[: self._end_of_piece()])
+        del self._unparsed[: len(piece)]
+        return piece
 
     def _end_of_piece(self) -> int:
         """Where the request may end at the earliest: its headers and a chunked body end with a blank line."""
         if self._body_left is not None:
             return self._body_left
-        if (found := self._unparsed.find(BLANK_LINE)) >= 0:
+        if (found := self._unparsed.find(BLANK_LINE, 0, TURN)) >= 0:
             return found + len(BLANK_LINE)
-        begun = next((size for size in (3, 2, 1) if self._unparsed.endswith(BLANK_LINE[:size])), 0)
-        return len(self._unparsed) - begun  # so that a blank line comes in one piece
+        end = min(len(self._unparsed), TURN)
+        begun = next((size for size in (3, 2, 1) if self._unparsed.endswith(BLANK_LINE[:size], 0, end)), 0)
+        return end - begun  # so that a blank line comes in one piece
 
-    def _parse_piece(self, piece: bytearray) -> None:
+    def _parse_piece(self, piece: bytes) -> None:
         if self._stage is Stage.IDLE:
             self._enter(Stage.HEAD)
         self._head_bytes += len(piece)  # unless it brings a byte of a body
         if self._stage is Stage.HEAD and self._head_bytes > MAX_HEADERS:
             self._refuse_headers()
             return
-        super().data_received(bytes(piece))
+        super().data_received(piece)
         if self._head_bytes > MAX_HEADERS:
             self._refuse_headers()
 
