@@ -67,7 +67,7 @@ def serve(
     if check:
         from felrec.service.http.preflight import Start
 
-        _check(Start(run, store, host, port, key_file, audit))
+        _check(Start(run, store, host, port, key_file, audit, max_connections))
     check_access(host, key_file)
     listener = listen(host, port)
     allow_connections(max_connections)

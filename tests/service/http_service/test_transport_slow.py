@@ -104,9 +104,9 @@ def test_slow_bodies_leave_room_for_others(open_service: Open, tmp_path: Path) -
     begun = SESSION + f"Authorization: Bearer {reader}\r\nContent-Length: 100\r\n\r\n{{".encode()
     with ExitStack() as stack:
         slow = [stack.enter_context(Raw(service.url)).send(begun) for _ in range(MAX_REQUESTS + 50)]
-        assert service.get("/v1/stats", headers={"Authorization": f"Bearer {reader}"}).status_code == 200
-        posted = service.post("/v1/interactions", content=EVENT, headers=_headers(writer))
-        assert posted.status_code == 200
+        assert service.get("/v1/stats", headers=_headers(reader)).status_code == 200
+        for path, key, body in (("recommendations", reader, b'{"items": ["1"]}'), ("interactions", writer, EVENT)):
+            assert service.post(f"/v1/{path}", content=body, headers=_headers(key)).status_code == 200
         cut = slow[0].answer()
         assert (cut.status, cut.headers["retry-after"]) == (429, "1")
 
@@ -116,8 +116,8 @@ def test_large_slow_bodies_leave_room_for_others(open_service: Open) -> None:
     begun = SESSION + b"Content-Length: %d\r\n\r\n" % MAX_BODY + b" " * (MAX_BODY - 1)
     with ExitStack() as stack:
         slow = [stack.enter_context(Raw(service.url)).send(begun) for _ in range(MAX_BODIES // MAX_BODY + 2)]
-        posted = service.post("/v1/interactions", content=b" " * (MAX_BODY // 2) + EVENT, headers=_headers())
-        assert posted.status_code == 200
+        body = b" " * (MAX_BODY // 2) + b'{"items": ["1"]}'
+        assert service.post("/v1/recommendations", content=body, headers=_headers()).status_code == 200
         assert slow[0].answer().status == 429
 
 

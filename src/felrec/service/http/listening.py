@@ -9,7 +9,7 @@ import socket
 from felrec.errors import ConfigError
 from felrec.service.http.keys import KeyFile
 
-DESCRIPTORS = 1_000  # for files, threads, and connections that are being accepted or closed
+OWN_FILES = 1_000  # open files besides connections, and connections that are being accepted or closed
 
 
 def check_access(host: str, keys: KeyFile | None) -> None:
@@ -57,12 +57,12 @@ def listen(host: str, port: int) -> socket.socket:
 def allow_connections(count: int) -> None:
     """Let this process open so many connections; ConfigError if the system forbids it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = count + DESCRIPTORS
+    needed = count + OWN_FILES
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise ConfigError(
             f"--max-connections {count} needs {needed} open files, and the system allows {hard};"
-            f" choose at most {max(0, hard - DESCRIPTORS)}, or raise the limit (ulimit -Hn, LimitNOFILE in systemd)"
+            f" choose at most {max(0, hard - OWN_FILES)}, or raise the limit (ulimit -Hn, LimitNOFILE in systemd)"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

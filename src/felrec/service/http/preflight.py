@@ -18,13 +18,12 @@ from felrec.fitted import FittedModel
 from felrec.service.engine.identity import check_identity
 from felrec.service.http.audit import key_file
 from felrec.service.http.keys import SCOPES, KeyFile
-from felrec.service.http.listening import check_access, is_local, listen
+from felrec.service.http.listening import OWN_FILES, check_access, is_local, listen
 from felrec.store.glance import glance
 
 State = Literal["ok", "warning", "error"]
 LEAST_SPACE = 64 * 2**20  # bytes; the write-ahead log alone may take as much
 SPACE = 2**30  # bytes, for new events and a second copy of the store
-OWN_FILES = 100  # open files besides connections
 RELEASED = 1_767_225_600  # 2026-01-01: no correct clock is before that
 
 

@@ -16,14 +16,15 @@ from typing import Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from felrec.service.http.admission import busy
 from felrec.service.http.connections import Connections, origin_of
 from felrec.service.http.logs import note
-from felrec.service.http.middleware import DATA_HEADERS, busy, retry_after
+from felrec.service.http.middleware import DATA_HEADERS, retry_after
+from felrec.service.http.pieces import LONGEST, Pieces
 from felrec.service.http.problems import Problem
 
 MAX_HEADERS = 64 * 2**10  # bytes, the request line included
-BLANK_LINE = b"\r\n\r\n"
-TURN = 16 * 2**10  # bytes of headers and chunks to parse before other connections have their turn
+TURN = LONGEST  # bytes of headers and chunks to parse before other connections have their turn
 PIECE = 64  # bytes whose parsing takes as long as beginning a piece
 
 
@@ -78,9 +79,8 @@ class BoundedProtocol(HttpToolsProtocol):
             Stage.BODY: self.limits.body_seconds,
             Stage.ANSWER: math.inf,
         }
-        self._unparsed = bytearray()
+        self._unparsed = Pieces()
         self._head_bytes = 0  # since the last byte of a body; in a chunked body also sizes and trailers
-        self._body_left: int | None = None  # None if it is chunked, or there is none
         self._body_bytes = self._recent_bytes = 0  # all, and since the deadline was set
         self._half_closed = self._stopping = False
 
@@ -105,7 +105,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what belongs to the current request."""
-        self._unparsed += data
+        self._unparsed.add(data)
         self._parse()
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -130,8 +130,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def _parse(self) -> None:
         """Parse what belongs to the current request, a bounded part at a time, so that others have their turn."""
         work = 0
-        while work < TURN and (piece := self._next_piece()):
-            work += PIECE if self._body_left else PIECE + len(piece)
+        while work < TURN and self._stage is not Stage.ANSWER and not self.transport.is_closing():
+            if not (piece := self._unparsed.take()):
+                break
+            work += PIECE if self._unparsed.body_left else PIECE + len(piece)
             self._parse_piece(piece)
         if work >= TURN:
             self.flow.hold()
@@ -140,24 +142,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self.flow.hold()
         else:
             self.flow.release()
-
-    def _next_piece(self) -> bytes:
-        """The next bytes for the parser; empty if it must wait for others, or for the answer."""
-        if self._stage is Stage.ANSWER or self.transport.is_closing():
-            return b""
-        piece = bytes(self._unparsed[: self._end_of_piece()])
-        del self._unparsed[: len(piece)]
-        return piece
-
-    def _end_of_piece(self) -> int:
-        """Where the request may end at the earliest: its headers and a chunked body end with a blank line."""
-        if self._body_left is not None:
-            return self._body_left
-        if (found := self._unparsed.find(BLANK_LINE, 0, TURN)) >= 0:
-            return found + len(BLANK_LINE)
-        end = min(len(self._unparsed), TURN)
-        begun = next((size for size in (3, 2, 1) if self._unparsed.endswith(BLANK_LINE[:size], 0, end)), 0)
-        return end - begun  # so that a blank line comes in one piece
 
     def _parse_piece(self, piece: bytes) -> None:
         if self._stage is Stage.IDLE:
@@ -181,7 +165,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return  # the parser takes the body for another protocol
         super().on_headers_complete()
         self.headers = []  # trailers of a chunked body must not become headers of the request
-        self._body_left = None if length is None else int(length)
+        self._unparsed.body_left = None if length is None else int(length)
         self._body_bytes = self._recent_bytes = 0
         self._enter(Stage.BODY)
 
@@ -190,8 +174,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._body_bytes += len(body)
         self._recent_bytes += len(body)
-        if self._body_left is not None:
-            self._body_left -= len(body)
+        if self._unparsed.body_left is not None:
+            self._unparsed.body_left -= len(body)
         self.neighbours.received(self, len(body))
         if self.cycle.response_complete and self._body_bytes > self.limits.discarded_bytes:
             self._drop()
@@ -202,7 +186,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         super().on_message_complete()
-        self._body_left, self._head_bytes = None, 0
+        self._unparsed.body_left, self._head_bytes = None, 0
         self._enter(Stage.IDLE if self.cycle.response_complete else Stage.ANSWER)
 
     def _unsupported_upgrade_warning(self) -> None:
