@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
-from itertools import filterfalse
 from typing import Any
-from unicodedata import combining, normalize
 
 import numpy as np
 
 from felrec.data.events import Rows
+from felrec.service.engine.tag_index import TagIndex
+from felrec.service.engine.title_index import TitleIndex
 from felrec.service.engine.types import Attributes
 
 _NONE = Attributes()
-_WORDS = re.compile(r"\w+")
 
 
 class ItemAttributes:
@@ -29,11 +26,15 @@ class ItemAttributes:
 
     def __init__(self, attributes: Mapping[str, Attributes | None], ids: Sequence[str | None]) -> None:
         self._attributes = dict(attributes)  # None: deleted
-        self._tags: dict[str, set[int]] = {}
+        self._tags = TagIndex()
         self._hidden: set[int] = set()
         self._hidden_rows: Rows | None = None
-        self._titles = sorted(entry for item in self._attributes for entry in self._entries(item))
+        self._titles = TitleIndex({item: self.of(item).title for item in self._attributes})
         self.add_rows(ids, 0)
+
+    def __len__(self) -> int:
+        """Number of items with attributes, and of deleted ones, which stay deleted when they get events."""
+        return len(self._attributes)
 
     def __contains__(self, item: str) -> bool:
         return self._attributes.get(item) is not None
@@ -57,11 +58,8 @@ class ItemAttributes:
         """Set the attributes of an item (row -1: without events); None deletes it."""
         if row >= 0:
             self.remove_row(item, row)
-        for entry in self._entries(item):
-            del self._titles[bisect_left(self._titles, entry)]
         self._attributes[item] = attributes
-        for entry in self._entries(item):
-            insort(self._titles, entry)
+        self._titles.put(item, self.of(item).title)
         if row >= 0:
             self.add_rows([item], row)
 
@@ -74,46 +72,25 @@ class ItemAttributes:
     def remove_row(self, item: str, row: int) -> None:
         """Remove the row of an item whose last event was erased."""
         for tag in self.of(item).tags:
-            self._tags[tag].discard(row)
+            self._tags.remove(tag, row)
         if row in self._hidden:
             self._hidden.remove(row)
             self._hidden_rows = None
 
     def tagged(self, tags: Sequence[str]) -> Rows:
         """The rows of items that have at least one of the tags, ascending."""
-        rows = set().union(*(self._tags.get(tag, set()) for tag in tags))
-        return np.array(sorted(rows), dtype=np.int32)
+        return self._tags.rows(tags)
 
     def search_titles(self, prefix: str, k: int) -> list[str]:
         """The first k items with a word of the title that starts with `prefix`, ignoring case and accents."""
-        wanted = _folded(prefix)
-        found: dict[str, None] = {}
-        at = bisect_left(self._titles, (wanted,))
-        while at < len(self._titles) and len(found) < k and self._titles[at][0].startswith(wanted):
-            found[self._titles[at][1]] = None
-            at += 1
-        return list(found)
-
-    def _entries(self, item: str) -> list[tuple[str, str]]:
-        """Search entries of an item: the rest of its title from each word on, and its id."""
-        title = _folded(self.of(item).title or "")
-        return [(title[word.start() :], item) for word in _WORDS.finditer(title)]
+        return self._titles.search(prefix, k)
 
     def _index(self, row: int, attributes: Attributes | None) -> None:
         if attributes is None or not attributes.available:
             self._hidden.add(row)
             self._hidden_rows = None
         for tag in attributes.tags if attributes is not None else ():
-            self._tags.setdefault(tag, set()).add(row)
-
-
-def _folded(text: str) -> str:
-    """Text without case and accents, for searching.
-
-    >>> _folded("Amélie"), _folded("Straße")
-    ('amelie', 'strasse')
-    """
-    return "".join(filterfalse(combining, normalize("NFKD", text.casefold())))
+            self._tags.add(tag, row)
 
 
 def to_store(attributes: Attributes | None) -> dict[str, Any]:
