@@ -18,6 +18,7 @@
         ├── NotFound       the store has no such user or item
         ├── KeyConflict    an idempotency key was reused with different events
         ├── Overloaded     the queue is full; try again after `retry_after` seconds
+        ├── CapacityReached  a limit of users, items or memory is reached; known ones go on
         └── Stopped        the engine is closing
 
 The command line prints the message alone and exits with code 2.
@@ -111,6 +112,10 @@ class Overloaded(EngineError):
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)
         self.retry_after = retry_after  # seconds
+
+
+class CapacityReached(EngineError):
+    """A limit of users, items or memory is reached: nothing new fits, known users and items go on."""
 
 
 class Stopped(EngineError):

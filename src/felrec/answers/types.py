@@ -255,7 +255,11 @@ class EngineStats(Answer):
     events: int
     users: int
     items: int
+    described_items: int = field(metadata=about("with a title, tags or availability, and deleted ones"))
     cold_items: int = field(metadata=about("with fewer than 5 events"))
+    users_limit: int | None = field(metadata=about("new users beyond it are refused; null: no limit"))
+    items_limit: int | None = field(metadata=about("new items beyond it are refused; null: no limit"))
+    memory_limit: int | None = field(metadata=about("bytes of the process from which on new ones are refused"))
     queue_depth: int = field(metadata=about("events that wait"))
     queue_limit: int
     last_commit_ms: float

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -43,11 +45,22 @@ def serve(
             help="Of these, from one address; default: 256, and any number from this machine.",
         ),
     ] = None,
+    max_users: Annotated[int | None, typer.Option(metavar="N", min=1, help="Refuse users beyond this many.")] = None,
+    max_items: Annotated[int | None, typer.Option(metavar="N", min=1, help="Refuse items beyond this many.")] = None,
+    max_memory: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE", help="Refuse new users and items beyond this memory of the process: 2GB, 75% or none."
+        ),
+    ] = "80%",
 ) -> None:
     """Serve a model over HTTP, with a web page.
 
     Without DIR it serves the bundled weights, which need no training and adapt as events arrive. It listens on this
     machine only; any other --host requires --keys. Logs are JSON lines on stderr.
+
+    At a limit of users, items or memory it refuses what is new and goes on for what it knows. A share of memory (80%)
+    is one of the machine's memory, or of the limit of its container or systemd service.
 
     With --check the exit code is 0 if all is well, 1 after a warning and 2 after an error; nothing on disk changes.
 
@@ -63,6 +76,7 @@ def serve(
     from felrec.service.http.listening import allow_connections, check_access, listen
     from felrec.service.http.logs import log_to_stderr
 
+    memory = read_memory(max_memory)
     key_file, store = KeyFile(keys) if keys else None, store or store_of(run)
     if check:
         from felrec.service.http.preflight import Start
@@ -76,13 +90,14 @@ def serve(
 
     from felrec.service.http.audit import AuditLog, Digests
     from felrec.service.http.connections import ConnectionLimits
-    from felrec.service.http.server import serve_run
+    from felrec.service.http.server import LIMITS, serve_run
 
     log_to_stderr()
     torch.set_num_threads(threads)  # requests run concurrently, so one thread each is enough
     log = AuditLog(audit, Digests.beside(store)) if audit else None
-    limits = ConnectionLimits(max_connections, max_connections_per_address)
-    serve_run(run, store, listener, key_file, _announce, log, limits)
+    connections = ConnectionLimits(max_connections, max_connections_per_address)
+    limits = replace(LIMITS, users=max_users, items=max_items, memory=memory)
+    serve_run(run, store, listener, key_file, _announce, limits, log, connections)
 
 
 def _check(start: Start) -> NoReturn:
@@ -97,6 +112,24 @@ def _check(start: Start) -> NoReturn:
 
 def _announce(url: str) -> None:
     typer.echo(f"serving at {url} (stop with Ctrl-C)")
+
+
+def read_memory(given: str) -> int | None:
+    """A memory limit in bytes, from a size, a share of the memory there is, or none.
+
+    >>> read_memory("2GB"), read_memory("1.5 GiB"), read_memory("none")
+    (2000000000, 1610612736, None)
+    """
+    from felrec.service.engine.memory import available_bytes
+
+    if given == "none":
+        return None
+    size = re.fullmatch(r"(\d+(?:\.\d+)?) ?(%|[kMGT]i?B)", given)
+    if size is None or not float(size[1]):
+        raise ConfigError(f"--max-memory {given}: give a size such as 2GB, a share such as 75%, or none")
+    if size[2] == "%":
+        return int(float(size[1]) / 100 * available_bytes())
+    return int(float(size[1]) * (1_024 if "i" in size[2] else 1_000) ** (1 + "kMGT".index(size[2][0])))
 
 
 def require_extra() -> None:

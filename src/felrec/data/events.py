@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,11 +69,19 @@ class EventColumns:
     users: list[str]
     items: list[str]
     times: Times  # (B,) seconds; NaN means now
+    numbers: NDArray[np.int64] | None = field(default=None, repr=False)  # (B,) of the sender's rows; None: 0, 1, 2 …
 
     @classmethod
-    def of(cls, users: list[str], items: list[str], times: Sequence[float | None]) -> EventColumns:
+    def of(
+        cls,
+        users: list[str],
+        items: list[str],
+        times: Sequence[float | None],
+        numbers: Sequence[int] | None = None,
+    ) -> EventColumns:
         """Build from lists; a time of None means now."""
-        return cls(users, items, np.array(times, dtype=np.float64))
+        numbered = None if numbers is None else np.array(numbers, dtype=np.int64)
+        return cls(users, items, np.array(times, dtype=np.float64), numbered)
 
     @classmethod
     def joined(cls, parts: Sequence[EventColumns]) -> EventColumns:
@@ -86,6 +94,15 @@ class EventColumns:
     def __len__(self) -> int:
         return len(self.users)
 
+    def __getitem__(self, places: NDArray[np.int64]) -> EventColumns:
+        at = places.tolist()
+        numbers = places if self.numbers is None else self.numbers[places]
+        return EventColumns([self.users[n] for n in at], [self.items[n] for n in at], self.times[places], numbers)
+
+    def number(self, place: int) -> int:
+        """The number of a row in what the sender gave."""
+        return place if self.numbers is None else int(self.numbers[place])
+
     def blocks(self, size: int) -> Iterator[EventColumns]:
         """Consecutive blocks of at most `size` events."""
         for window in (slice(start, start + size) for start in range(0, len(self), size)):
@@ -94,11 +111,8 @@ class EventColumns:
     def in_time_order(self, now: float) -> EventColumns:
         """Sort by time, with `now` for events without a time; ties keep their order."""
         times = np.where(np.isnan(self.times), now, self.times)
-        if (times[1:] >= times[:-1]).all():
-            return EventColumns(self.users, self.items, times)
-        order = np.argsort(times, kind="stable")
-        places = order.tolist()
-        return EventColumns([self.users[at] for at in places], [self.items[at] for at in places], times[order])
+        timed = EventColumns(self.users, self.items, times, self.numbers)
+        return timed if (times[1:] >= times[:-1]).all() else timed[np.argsort(times, kind="stable")]
 
 
 def all_rows(state: Mapping[str, NDArray[Any]]) -> RowChange:

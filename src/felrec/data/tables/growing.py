@@ -16,6 +16,8 @@ def room_for(rows: int, room: int) -> int:
 class GrowingArray:
     """Rows of one type and shape; a row that was never written is `fill`.
 
+    Room for later rows is reserved but not touched, so that it takes no memory until it is used.
+
     >>> counts = GrowingArray(np.int64)
     >>> counts.write(np.array([1, 3]), np.array([5, 7]))
     >>> counts.values.tolist(), counts.read(np.array([3, 9])).tolist()
@@ -52,11 +54,14 @@ class GrowingArray:
 
     def grow(self, rows: int) -> None:
         """Extend to at least this many rows."""
+        if rows <= self._length:
+            return
         if rows > len(self._room):
-            room = self.blank(room_for(rows, len(self._room)))
+            room = np.empty((room_for(rows, len(self._room)), *self.shape), dtype=self.dtype)
             room[: self._length] = self.values
             self._room = room
-        self._length = max(self._length, rows)
+        self._room[self._length : rows] = self.fill
+        self._length = rows
 
     def append(self, values: NDArray[Any]) -> None:
         """Add rows at the end."""

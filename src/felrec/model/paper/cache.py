@@ -68,13 +68,17 @@ class Cache:
         return torch.zeros(len(rows), self.width, device=self.device)
 
     def grow(self, rows: int) -> None:
-        """Extend to at least this many rows."""
+        """Extend to at least this many rows. Room for later rows is not touched, so it takes no memory yet."""
+        if rows <= self._rows:
+            return
+        used = self._rows + 1
         if rows + 1 > len(self._table):
-            table = torch.zeros(room_for(rows + 1, len(self._table)), self.width, device=self.device)
-            lengths = torch.zeros(len(table), device=self.device)
-            table[: len(self._table)], lengths[: len(self._table)] = self._table, self._lengths
+            table = torch.empty(room_for(rows + 1, len(self._table)), self.width, device=self.device)
+            lengths = torch.empty(len(table), device=self.device)
+            table[:used], lengths[:used] = self._table[:used], self._lengths[:used]
             self._table, self._lengths = table, lengths
-        self._rows = max(self._rows, rows)
+        self._table[used : rows + 1], self._lengths[used : rows + 1] = 0.0, 0.0
+        self._rows = rows
 
     def snapshot(self) -> Tensor:
         """A copy (rows, D) on the CPU."""

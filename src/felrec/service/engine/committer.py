@@ -13,9 +13,11 @@ from typing import Any
 from felrec.answers.types import Erasure, Receipt, Rejected
 from felrec.data.events import EventColumns, RowChange
 from felrec.errors import Stopped, StoreError
+from felrec.service.engine.capacity import Capacity
 from felrec.service.engine.erasure import plan_erasure
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.item_attributes import to_store
+from felrec.service.engine.limits import Limits
 from felrec.service.engine.serving_state import Block, ServingState, merged
 from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.store.protocol import Batch, Contents, Store, StoredReceipt
@@ -56,8 +58,11 @@ class Committer:
     transaction and then applied block by block. After a crash in between, the next start applies the rest.
     """
 
-    def __init__(self, store: Store, state: ServingState, answers: IdempotencyStore, block: int, applied: int) -> None:
-        self._store, self._state, self._answers, self._block = store, state, answers, block
+    def __init__(
+        self, store: Store, state: ServingState, answers: IdempotencyStore, limits: Limits, applied: int
+    ) -> None:
+        self._store, self._state, self._answers, self._block = store, state, answers, limits.block
+        self._capacity = Capacity(limits, state)
         self._applied = applied  # blocks included in the state on disk; always 0 for a model that is replayed
         self._unsaved: RowChange = {}  # rows of the state that are not on disk yet
         self._broken: str | None = None
@@ -76,9 +81,16 @@ class Committer:
                 progress(sum(map(len, behind)))
 
     def commit(self, submissions: Sequence[Submission]) -> list[Receipt]:
-        """Make submissions durable and visible. Several submissions must fit into one block."""
+        """Make submissions durable and visible. Several submissions must fit into one block.
+
+        Rows with new ids for which there is no room are rejected. Nothing is stored of a submission without others.
+        """
         begun = time.perf_counter()
+        submissions = self._admitted(submissions)
         receipts, answers = self._receipts(submissions)
+        submissions = [one for one in submissions if len(one)]
+        if not submissions:
+            return receipts
         notes = {name: value for submission in submissions for name, value in submission.notes.items()}
         numbering = self._state.numbering()
         blocks = EventColumns.joined([one.events for one in submissions]).blocks(self._block)
@@ -112,6 +124,8 @@ class Committer:
     def put_attributes(self, item: str, attributes: Attributes | None) -> None:
         """Write the attributes of an item; None deletes it."""
         self._check()
+        if attributes is not None:
+            self._capacity.check_item(item, attributes)
         self._commit(applied=self._applied, attributes={item: to_store(attributes)})
         with self._state.lock.write():
             self._state.attributes.put(item, self._state.items.row(item), attributes)
@@ -134,6 +148,18 @@ class Committer:
             plan.apply()
         return replace(plan.erasure, cleaned=cleaned)
 
+    def _admitted(self, submissions: Sequence[Submission]) -> Sequence[Submission]:
+        """The submissions without the rows that do not fit."""
+        room = self._capacity.room()
+        if room.fits(sum(map(len, submissions))):
+            return submissions
+        admitted = []
+        for one in submissions:
+            events, rejected = room.admit(one.events)
+            ordered = tuple(sorted([*one.rejected, *rejected], key=lambda row: row.row))
+            admitted.append(replace(one, events=events, rejected=ordered))
+        return admitted
+
     def _receipts(self, submissions: Sequence[Submission]) -> tuple[list[Receipt], list[StoredReceipt]]:
         receipts, answers = [], []
         clock, events = self._state.clock, self._state.events
@@ -141,8 +167,8 @@ class Committer:
             late = int((one.events.times < clock).sum())
             events += len(one)
             receipts.append(Receipt(len(one), late, one.rejected, events))
-            clock = max(clock, float(one.events.times[-1]))
-            if one.key:
+            clock = max(clock, float(one.events.times.max(initial=clock)))
+            if one.key and len(one):
                 answers.append(self._answers.answer(one.key, receipts[-1]))
         return receipts, answers
 

@@ -35,7 +35,7 @@ class Engine(ReadOnlyEngine):
         """Use `Engine.open`."""
         state = ServingState(model, contents)
         answers = IdempotencyStore(limits.answer_hours * 3_600, store)
-        self._committer = Committer(store, state, answers, limits.block, contents.applied)
+        self._committer = Committer(store, state, answers, limits, contents.applied)
         self._committer.catch_up(contents, progress)
         super().__init__(state, limits)
         self._ingest = IngestThread(self._committer, answers, limits)
@@ -84,8 +84,9 @@ class Engine(ReadOnlyEngine):
         """Ingest events; the future resolves once all are on disk and visible, or fails with StoreFull or KeyConflict.
 
         Raises InvalidRequest (too many events), Overloaded (`retry_after`), KeyConflict, Stopped. `rejected` are rows
-        that the caller rejected; they are only listed in the receipt. The same key and body again
-        return the first receipt. `notes` become durable together with the events.
+        that the caller rejected; they are only listed in the receipt. At a limit of users, items or memory, rows with
+        new ids are rejected too; if no row is left, nothing is stored and the receipt says so. The same key and body
+        again return the first receipt. `notes` become durable together with the events.
         """
         if np.isinf(events.times).any():
             raise InvalidRequest("a time is infinite; give seconds since 1970")
@@ -98,7 +99,8 @@ class Engine(ReadOnlyEngine):
     def put_item(self, item: str, attributes: Attributes) -> Future[Item]:
         """Set all attributes of a known or new item; the future resolves when they are on disk.
 
-        Raises InvalidRequest, and like `delete_item` and `erase_user` Overloaded (`retry_after`) and Stopped.
+        Raises InvalidRequest, and like `delete_item` and `erase_user` Overloaded (`retry_after`) and Stopped. The future
+        fails with CapacityReached at a limit of items or memory.
         """
         if len(attributes.title or "") > self.limits.title_characters or len(attributes.tags) > self.limits.tags:
             most = f"{self.limits.title_characters:,} characters and {self.limits.tags} tags"
@@ -147,6 +149,10 @@ class Engine(ReadOnlyEngine):
             journal=state.journal,
             users=state.users.known,
             items=state.items.known,
+            described_items=len(state.attributes),
+            users_limit=self.limits.users,
+            items_limit=self.limits.items,
+            memory_limit=self.limits.memory,
             cold_items=int(((events > 0) & (events < COLD)).sum()),
             queue_depth=self._ingest.waiting,
             queue_limit=self.limits.queue,

@@ -1,12 +1,13 @@
 """All events in memory, of the store's base and its journal, indexed by user and by item.
 
-It takes 24 bytes per event. All questions about single users and items are answered from it.
+It takes 40 bytes per event. All questions about single users and items are answered from it.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -22,25 +23,57 @@ Places = NDArray[np.int64]
 
 
 class Postings:
-    """The places of each owner's events: one sorted array for events at the start, a short list per owner since."""
+    """The places of each owner's events: one sorted array for events at the start, a run of a shared array since.
+
+    The room of a run is a power of two. A full run moves to a run of twice its room and leaves its own to others.
+
+    >>> postings = Postings(np.array([1, 0, 1], dtype=np.int32))
+    >>> postings.append(np.array([1, 5], dtype=np.int32), 3)
+    >>> postings.of(1).tolist(), postings.of(5).tolist(), postings.of(9).tolist()
+    ([0, 2, 3], [4], [])
+    """
 
     def __init__(self, owners: Rows) -> None:
         self._order = np.argsort(owners, kind="stable")
         self._starts = np.searchsorted(owners[self._order], np.arange(int(owners.max(initial=-1)) + 2))
-        self._later: dict[int, array[int]] = {}
+        self._later: array[int] = array("q")  # the runs
+        self._run, self._events = array("q"), array("q")  # of each owner: where its run begins, and its length
+        self._free: dict[int, list[int]] = {}  # runs that were left, by their room
 
     def of(self, owner: int) -> Places:
         """The places of an owner's events, in order of arrival."""
         early = self._order[:0]
         if 0 <= owner < len(self._starts) - 1:
             early = self._order[self._starts[owner] : self._starts[owner + 1]]
-        later = self._later.get(owner)
-        return early if later is None else np.concatenate([early, np.array(later, dtype=np.int64)])
+        if not 0 <= owner < len(self._run):
+            return early
+        run = self._run[owner]
+        return np.concatenate([early, np.array(self._later[run : run + self._events[owner]], dtype=np.int64)])
 
     def append(self, owners: Rows, first: int) -> None:
         """Add events of these owners at the places from `first` on."""
+        unknown = int(owners.max(initial=-1)) + 1 - len(self._run)
+        self._run.extend(repeat(0, unknown))
+        self._events.extend(repeat(0, unknown))
         for place, owner in enumerate(owners.tolist(), first):
-            self._later.setdefault(owner, array("q")).append(place)
+            events = self._events[owner]
+            if events & (events - 1) == 0:  # none yet, or a power of two: its run is full
+                self._move(owner, events)
+            self._later[self._run[owner] + events] = place
+            self._events[owner] = events + 1
+
+    def _move(self, owner: int, events: int) -> None:
+        """Give an owner a run of twice the room."""
+        room, before = 2 * events or 1, self._run[owner]
+        if free := self._free.get(room):
+            run = free.pop()
+        else:
+            run = len(self._later)
+            self._later.extend(repeat(0, room))
+        if events:
+            self._later[run : run + events] = self._later[before : before + events]
+            self._free.setdefault(events, []).append(before)
+        self._run[owner] = run
 
 
 class EventIndex:

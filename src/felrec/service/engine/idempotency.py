@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
+from base64 import b85decode, b85encode
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 
@@ -12,6 +14,9 @@ from felrec.answers.types import Receipt
 from felrec.errors import KeyConflict
 from felrec.service.engine.types import IdempotencyKey
 from felrec.store.protocol import Store, StoredReceipt
+
+_PLAIN = 512  # characters of a receipt that is stored as it is
+_COMPRESSED = "zlib:"
 
 
 @dataclass(frozen=True)
@@ -55,17 +60,33 @@ class IdempotencyStore:
         if kept is None:
             return None
         _check(key, kept.body)
-        return read(Receipt, json.loads(kept.text))
+        return read(Receipt, json.loads(_unpacked(kept.text)))
 
     def answer(self, key: IdempotencyKey, receipt: Receipt) -> StoredReceipt:
         """The entry that the store keeps for a submission."""
-        text = json.dumps(asdict(receipt))
+        text = _packed(json.dumps(asdict(receipt)))
         return StoredReceipt(_digest(key.name.encode()), _digest(key.body), text, self._store.seconds() + self._seconds)
 
 
 def _check(key: IdempotencyKey, body: bytes) -> None:
     if body != _digest(key.body):
         raise KeyConflict("this idempotency key was already used with another body; use a new key for new events")
+
+
+def _packed(text: str) -> str:
+    """A receipt as it is stored: one of many rejected rows is compressed, else it would be far larger than its post.
+
+    >>> rows = "no room " * 10_000
+    >>> len(_packed(rows)), _unpacked(_packed(rows)) == rows, _packed("{}")
+    (190, True, '{}')
+    """
+    return text if len(text) <= _PLAIN else _COMPRESSED + b85encode(zlib.compress(text.encode())).decode()
+
+
+def _unpacked(text: str) -> str:
+    if not text.startswith(_COMPRESSED):
+        return text
+    return zlib.decompress(b85decode(text.removeprefix(_COMPRESSED))).decode()
 
 
 def _digest(content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Size limits of requests to the engine."""
+"""Limits of requests to the engine and of its state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of requests to an engine; requests beyond them are refused."""
+    """Limits of requests to an engine and of its state; what is beyond them is refused."""
 
     block: int = 256  # events of a micro-batch
     submission: int = 10_000  # events of one submission
@@ -22,3 +22,6 @@ class Limits:
     key_characters: int = 256  # of an idempotency key
     future_seconds: float = 300.0
     answer_hours: float = 24.0  # lifetime of an idempotency key
+    users: int | None = None  # in the state; None: no limit
+    items: int | None = None  # with events, and as many with attributes
+    memory: int | None = None  # resident bytes of the process

@@ -18,6 +18,7 @@ from starlette.types import Scope
 
 from felrec.answers.types import Refusal
 from felrec.errors import (
+    CapacityReached,
     FelrecError,
     InvalidRequest,
     KeyConflict,
@@ -45,7 +46,7 @@ from felrec.service.http.middleware import (
     request_id,
     retry_after,
 )
-from felrec.service.http.problems import CODES, Problem
+from felrec.service.http.problems import CAPACITY, CODES, Problem
 from felrec.service.http.schemas import BODIES
 from felrec.version import __version__
 
@@ -160,6 +161,8 @@ def _problem(error: Exception, identifier: str) -> Problem:
             return Problem(429, str(error), retry_after(error.retry_after))
         case Stopped():
             return Problem(503, str(error), retry_after(5))
+        case CapacityReached():
+            return Problem(507, str(error), code=CAPACITY)
         case StoreFull():
             note("store full", level=40, request_id=identifier, reason=str(error))
             return Problem(507, "the store is full, so nothing was stored; recommendations still work", retry_after(30))

@@ -28,7 +28,7 @@ def read_events(body: bytes, lines: bool) -> tuple[EventColumns, list[Rejected]]
 [Rejected(row=1, reason='give an object with user, item and, unless it is now, timestamp')])
     """
     now, rejected = time.time(), list[Rejected]()
-    users, items, times = list[str](), list[str](), list[float | None]()
+    users, items, times, numbers = list[str](), list[str](), list[float | None](), list[int]()
     for number, given in _lines(body) if lines else enumerate(_values(body)):
         if len(users) + len(rejected) >= LIMITS.submission:
             raise Problem(413, f"more than {LIMITS.submission:,} rows; send them in several requests")
@@ -42,7 +42,8 @@ def read_events(body: bytes, lines: bool) -> tuple[EventColumns, list[Rejected]]
             users.append(user)
             items.append(item)
             times.append(moment)
-    return EventColumns.of(users, items, times), rejected
+            numbers.append(number)
+    return EventColumns.of(users, items, times, numbers), rejected
 
 
 def read_time(given: object, now: float) -> float | None:

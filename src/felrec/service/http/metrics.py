@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -122,6 +123,10 @@ class _State(Collector):
             ("queue_limit", "Queue length beyond which posts are answered with 429.", health.queue_limit),
             ("items", "Items in the catalogue.", health.items),
             ("users", "Known users.", health.users),
+            ("described_items", "Items with attributes, and deleted ones.", health.described_items),
+            ("users_limit", "Known users beyond which new ones are refused.", _or_infinite(health.users_limit)),
+            ("items_limit", "Items beyond which new ones are refused.", _or_infinite(health.items_limit)),
+            ("memory_limit_bytes", "Memory beyond which new ids are refused.", _or_infinite(health.memory_limit)),
             ("cold_items", "Items with fewer than five events.", health.cold_items),
             ("store_events", "Events in the store.", health.events),
             ("store_bytes", "Size of the store.", health.store_bytes),
@@ -138,3 +143,7 @@ class _State(Collector):
         yield CounterMetricFamily(
             "felrec_dropped_log_lines", "Log lines that could not be written in time.", float(dropped_lines())
         )
+
+
+def _or_infinite(limit: int | None) -> float:
+    return math.inf if limit is None else limit

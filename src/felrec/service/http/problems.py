@@ -30,6 +30,8 @@ CODES = {
     507: "store_full",
 }
 
+CAPACITY = "capacity_reached"  # like store_full with status 507, but no free space on the disk helps
+
 
 class Problem(HTTPException):
     """An error with a status and a message; for a post of events also the rejected rows."""
@@ -41,12 +43,13 @@ class Problem(HTTPException):
         headers: Mapping[str, str] | None = None,
         accepted: int | None = None,
         rejected: tuple[Rejected, ...] | None = None,
+        code: str | None = None,  # default: that of the status
     ) -> None:
         super().__init__(status, message, dict(headers or {}))
         self.accepted, self.rejected = accepted, rejected
+        self.code = code or CODES.get(status, "refused")
 
     def response(self, request_id: str) -> Response:
         """The HTTP response."""
-        code = CODES.get(self.status_code, "refused")
-        refusal = Refusal(Error(code, self.detail, request_id), self.accepted, self.rejected)
+        refusal = Refusal(Error(self.code, self.detail, request_id), self.accepted, self.rejected)
         return json_response(refusal, self.status_code, self.headers)

@@ -16,7 +16,7 @@ from felrec.service.http.bodies import media_type, parsed_body
 from felrec.service.http.event_parsing import read_events
 from felrec.service.http.fast_route import FastRoute
 from felrec.service.http.middleware import retry_after
-from felrec.service.http.problems import Problem
+from felrec.service.http.problems import CAPACITY, Problem
 from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import EVENTS_BODY
 
@@ -36,6 +36,7 @@ async def post_interactions(
     """Ingest one event, a list of at most 10,000, or one per line (NDJSON). Answers once they are on disk.
 
     Valid rows are ingested; invalid ones are rejected one by one with a reason. If no row is valid, the answer is 422.
+    At a limit of users, items or memory, rows with new ids are rejected in the same way; if no row is left, it is 507.
     An event without a timestamp happens now. An event more than 300 s in the future is rejected. An event older than
     the newest one is applied in order of arrival and counted as late.
     """
@@ -55,9 +56,18 @@ async def post_interactions(
     receipt = await asyncio.wrap_future(service.engine.submit(events, key, rejected))
     count_rows(request, events=receipt.accepted, rejected=len(receipt.rejected))
     service.metrics.took(receipt.accepted, receipt.late, len(receipt.rejected))
+    if receipt.rejected and not receipt.accepted:
+        raise _none_fits(receipt, rejected)
     return json_response(receipt)
 
 
 def _all_rejected(rejected: list[Rejected]) -> Problem:
     message = f"no valid row; row {rejected[0].row}: {rejected[0].reason}"
     return Problem(422, message, accepted=0, rejected=tuple(rejected))
+
+
+def _none_fits(receipt: Receipt, invalid: list[Rejected]) -> Problem:
+    """All valid rows had new ids, for which there is no room."""
+    first = next(row for row in receipt.rejected if row not in invalid)
+    message = f"nothing was stored; row {first.row}: {first.reason}"
+    return Problem(507, message, accepted=0, rejected=receipt.rejected, code=CAPACITY)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from dataclasses import fields
-from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from felrec.answers.types import Alive, EngineStats, Stats
+from felrec.service.engine.memory import resident_bytes
 from felrec.service.http.access import service_of
 from felrec.service.http.middleware import retry_after
 from felrec.service.http.problems import Problem
@@ -56,16 +54,7 @@ def stats(request: Request) -> Response:
             uptime_seconds=round(time.time() - health.started, 1),
             events_per_second=service.metrics.events_per_second(),
             latencies=service.metrics.latencies(),
-            memory_bytes=memory_bytes(),
+            memory_bytes=resident_bytes(),
             bias=service.engine.bias(),
         )
     )
-
-
-def memory_bytes() -> int:
-    """Resident memory of this process, or its peak on systems without /proc."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except OSError:
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

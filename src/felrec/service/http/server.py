@@ -45,6 +45,7 @@ def serve_run(
     listener: socket.socket,
     keys: KeyFile | None,
     announce: Announce,
+    engine_limits: Limits,
     audit: AuditLog | None = None,
     limits: ConnectionLimits = DEFAULT_LIMITS,
 ) -> None:
@@ -53,7 +54,7 @@ def serve_run(
     model = runs.load(run)  # first, so that no file is created if it fails
     opened = SqliteStore(store)
     lacks_the_newest = opened.is_empty and bool(model.fingerprint)
-    engine = Engine.open(opened, model, limits=LIMITS)
+    engine = Engine.open(opened, model, limits=engine_limits)
     health = engine.health()
     if lacks_the_newest:
         note("the store starts after the validation part of the run's log; add the rest with felrec import LOG")
@@ -63,6 +64,7 @@ def serve_run(
         events=health.events,
         users=health.users,
         items=health.items,
+        memory_limit=health.memory_limit,
         store=str(store),
         seconds=round(time.monotonic() - began, 2),
     )

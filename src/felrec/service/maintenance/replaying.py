@@ -38,7 +38,7 @@ def replay_store(
     check_log(contents, log)
     begin(new, model, empty=True)
     state = ServingState(model, new.load())
-    committer = Committer(new, state, IdempotencyStore(0.0, new), Limits().block, 0)
+    committer = Committer(new, state, IdempotencyStore(0.0, new), Limits(), 0)
     blocks = named_blocks(contents, log)
     while batch := list(islice(blocks, _BLOCKS)):
         numbering = state.numbering()
