@@ -18,7 +18,7 @@
         ├── NotFound       the store has no such user or item
         ├── KeyConflict    an idempotency key was reused with different events
         ├── Overloaded     the queue is full; try again after `retry_after` seconds
-        ├── CapacityReached  a limit of users, items or memory is reached; known ones go on
+        ├── CapacityReached a limit of users, items or memory is reached; known ones go on
         └── Stopped        the engine is closing
 
 The command line prints the message alone and exits with code 2.

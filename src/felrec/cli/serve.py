@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from felrec.cli.options import Run
+from felrec.cli.options import Run, with_option_groups
+from felrec.cli.serve_limits import LimitOptions, read_memory
 from felrec.cli.stores import store_of
 from felrec.errors import ConfigError, how_to_install
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from felrec.service.http.preflight import Start
 
 
+@with_option_groups
 def serve(
     run: Run = Path("pretrained"),
     store: Annotated[
@@ -33,26 +33,8 @@ def serve(
         bool, typer.Option("--check", help="Say what is open, unprotected or missing, and do not start.")
     ] = False,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads per computation.")] = 1,
-    max_connections: Annotated[
-        int, typer.Option("--max-connections", metavar="N", min=1, help="Connections at the same time.")
-    ] = 1_000,
-    max_connections_per_address: Annotated[
-        int | None,
-        typer.Option(
-            "--max-connections-per-address",
-            metavar="N",
-            min=1,
-            help="Of these, from one address; default: 256, and any number from this machine.",
-        ),
-    ] = None,
-    max_users: Annotated[int | None, typer.Option(metavar="N", min=1, help="Refuse users beyond this many.")] = None,
-    max_items: Annotated[int | None, typer.Option(metavar="N", min=1, help="Refuse items beyond this many.")] = None,
-    max_memory: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE", help="Refuse new users and items beyond this memory of the process: 2GB, 75% or none."
-        ),
-    ] = "80%",
+    *,
+    limits: LimitOptions,
 ) -> None:
     """Serve a model over HTTP, with a web page.
 
@@ -76,28 +58,25 @@ def serve(
     from felrec.service.http.listening import allow_connections, check_access, listen
     from felrec.service.http.logs import log_to_stderr
 
-    memory = read_memory(max_memory)
+    read_memory(limits.max_memory)  # before anything is opened
     key_file, store = KeyFile(keys) if keys else None, store or store_of(run)
     if check:
         from felrec.service.http.preflight import Start
 
-        _check(Start(run, store, host, port, key_file, audit, max_connections))
+        _check(Start(run, store, host, port, key_file, audit, limits.max_connections))
     check_access(host, key_file)
     listener = listen(host, port)
-    allow_connections(max_connections)
+    allow_connections(limits.max_connections)
 
     import torch
 
     from felrec.service.http.audit import AuditLog, Digests
-    from felrec.service.http.connections import ConnectionLimits
     from felrec.service.http.server import LIMITS, serve_run
 
     log_to_stderr()
     torch.set_num_threads(threads)  # requests run concurrently, so one thread each is enough
     log = AuditLog(audit, Digests.beside(store)) if audit else None
-    connections = ConnectionLimits(max_connections, max_connections_per_address)
-    limits = replace(LIMITS, users=max_users, items=max_items, memory=memory)
-    serve_run(run, store, listener, key_file, _announce, limits, log, connections)
+    serve_run(run, store, listener, key_file, _announce, limits.state(LIMITS), log, limits.connections())
 
 
 def _check(start: Start) -> NoReturn:
@@ -112,24 +91,6 @@ def _check(start: Start) -> NoReturn:
 
 def _announce(url: str) -> None:
     typer.echo(f"serving at {url} (stop with Ctrl-C)")
-
-
-def read_memory(given: str) -> int | None:
-    """A memory limit in bytes, from a size, a share of the memory there is, or none.
-
-    >>> read_memory("2GB"), read_memory("1.5 GiB"), read_memory("none")
-    (2000000000, 1610612736, None)
-    """
-    from felrec.service.engine.memory import available_bytes
-
-    if given == "none":
-        return None
-    size = re.fullmatch(r"(\d+(?:\.\d+)?) ?(%|[kMGT]i?B)", given)
-    if size is None or not float(size[1]):
-        raise ConfigError(f"--max-memory {given}: give a size such as 2GB, a share such as 75%, or none")
-    if size[2] == "%":
-        return int(float(size[1]) / 100 * available_bytes())
-    return int(float(size[1]) * (1_024 if "i" in size[2] else 1_000) ** (1 + "kMGT".index(size[2][0])))
 
 
 def require_extra() -> None:

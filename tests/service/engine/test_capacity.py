@@ -9,7 +9,6 @@ import pytest
 
 from felrec.errors import CapacityReached
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.idempotency import _packed
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.memory import _group_limits, available_bytes, resident_bytes
 from felrec.service.engine.types import Attributes, IdempotencyKey
@@ -65,7 +64,7 @@ def test_of_a_post_of_new_ids_alone_nothing_is_stored_not_even_its_key(limited: 
     engine, key = limited(users=2), IdempotencyKey("k", b"body")
     receipt = submit(engine, [("eve", "tea")], key).result(60)
     assert (receipt.accepted, len(receipt.rejected), receipt.events) == (0, 1, 2)
-    engine.erase_user("bob")
+    engine.erase_user("bob").result()
     assert submit(engine, [("eve", "tea")], key).result(60).accepted == 1  # an erasure makes room
     engine.close()
     assert contents_of(tmp_path / "store").users == ["ada", None, "eve"]
@@ -75,7 +74,7 @@ def test_a_repeated_key_gets_the_first_receipt(limited: Limited) -> None:
     engine, key = limited(users=2), IdempotencyKey("k", b"body")
     first = submit(engine, [("eve", "tea"), ("ada", "tea")], key).result(60)
     assert (first.accepted, [row.row for row in first.rejected]) == (1, [0])
-    engine.erase_user("bob")
+    engine.erase_user("bob").result()
     assert submit(engine, [("eve", "tea"), ("ada", "tea")], key).result(60) == first
     engine.close()
 
@@ -98,27 +97,27 @@ def test_memory_left_bounds_the_new_ids_of_one_post(limited: Limited) -> None:
 
 def test_attributes_of_new_items_are_limited(limited: Limited) -> None:
     engine = limited(items=2)
-    engine.put_item("tea", Attributes("Tea"))
-    engine.put_item("new", Attributes("New"))
+    engine.put_item("tea", Attributes("Tea")).result()
+    engine.put_item("new", Attributes("New")).result()
     with pytest.raises(CapacityReached, match="the limit of 2 items is reached"):
-        engine.put_item("newer", Attributes("Newer"))
-    engine.put_item("jam", Attributes("Jam", available=False))  # known by its events
-    engine.put_item("new", Attributes("Newer"))
-    engine.delete_item("new")
+        engine.put_item("newer", Attributes("Newer")).result()
+    engine.put_item("jam", Attributes("Jam", available=False)).result()  # known by its events
+    engine.put_item("new", Attributes("Newer")).result()
+    engine.delete_item("new").result()
     assert engine.health().described_items == 3
     engine.close()
 
 
 def test_beyond_the_memory_limit_attributes_may_change_but_not_grow(limited: Limited, tmp_path: Path) -> None:
     engine = limited()
-    engine.put_item("tea", Attributes("Green tea", ("hot",)))
+    engine.put_item("tea", Attributes("Green tea", ("hot",))).result()
     engine.close()
     engine = open_engine(tmp_path / "store", limits=Limits(memory=1))
-    assert engine.put_item("tea", Attributes("Black tea", ("hot",), available=False)).available is False
-    assert engine.put_item("jam", Attributes(available=False)).available is False
+    assert engine.put_item("tea", Attributes("Black tea", ("hot",), available=False)).result().available is False
+    assert engine.put_item("jam", Attributes(available=False)).result().available is False
     for item, longer in (("tea", Attributes("A much longer title")), ("jam", Attributes("Jam")), ("new", Attributes())):
         with pytest.raises(CapacityReached, match="no memory for attributes"):
-            engine.put_item(item, longer)
+            engine.put_item(item, longer).result()
     assert engine.item("tea").title == "Black tea"
     engine.close()
 
@@ -141,7 +140,6 @@ def test_a_stored_receipt_of_many_rejected_rows_is_small(limited: Limited, tmp_p
     engine = open_engine(tmp_path / "store")
     assert submit(engine, events, key).result(60) == first
     engine.close()
-    assert _packed("short") == "short"  # as every version stored it
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from felrec.answers.types import Receipt, Refusal, Stats
-from felrec.cli.serve import read_memory
+from felrec.cli.serve_limits import read_memory
 from felrec.client import Client
 from felrec.errors import ConfigError, ServiceError
 from felrec.service.engine.limits import Limits
@@ -72,11 +72,13 @@ def test_limits_and_how_full_they_are_are_shown(open_service: Open) -> None:
 
 def test_the_options_of_felrec_serve(run: Path, tmp_path: Path) -> None:
     options = ("--max-users", 50, "--max-items", 1_000_000, "--max-memory", "100GB")
-    with start(run, tmp_path / "store.sqlite", *options) as running:
-        stats = checked(Stats, httpx.get(f"{running.url}/v1/stats", trust_env=False).json())
+    with (
+        start(run, tmp_path / "store.sqlite", *options) as running,
+        httpx.Client(base_url=running.url, timeout=60, trust_env=False) as client,
+    ):
+        stats = checked(Stats, client.get("/v1/stats").json())
         assert (stats.users_limit, stats.items_limit, stats.memory_limit) == (50, 1_000_000, 100 * 10**9)
-        new = httpx.post(f"{running.url}/v1/interactions", json={"user": "new", "item": 1}, trust_env=False)
-        assert new.status_code == 507
+        assert client.post("/v1/interactions", json={"user": "new", "item": 1}).status_code == 507
 
 
 def test_sizes_of_memory() -> None:

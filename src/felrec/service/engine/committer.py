@@ -83,7 +83,7 @@ class Committer:
     def commit(self, submissions: Sequence[Submission]) -> list[Receipt]:
         """Make submissions durable and visible. Several submissions must fit into one block.
 
-        Rows with new ids for which there is no room are rejected. Nothing is stored of a submission without others.
+        Rows with new ids for which there is no room are rejected. Of a submission of such rows alone nothing is stored.
         """
         begun = time.perf_counter()
         submissions = self._admitted(submissions)

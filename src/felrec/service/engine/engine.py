@@ -99,8 +99,8 @@ class Engine(ReadOnlyEngine):
     def put_item(self, item: str, attributes: Attributes) -> Future[Item]:
         """Set all attributes of a known or new item; the future resolves when they are on disk.
 
-        Raises InvalidRequest, and like `delete_item` and `erase_user` Overloaded (`retry_after`) and Stopped. The future
-        fails with CapacityReached at a limit of items or memory.
+        Raises InvalidRequest, and like `delete_item` and `erase_user` Overloaded (`retry_after`) and Stopped.
+        The future fails with CapacityReached at a limit of items or memory.
         """
         if len(attributes.title or "") > self.limits.title_characters or len(attributes.tags) > self.limits.tags:
             most = f"{self.limits.title_characters:,} characters and {self.limits.tags} tags"
