@@ -52,7 +52,7 @@ class ItemLinks(OneTable, ABC):
     @staticmethod
     @abstractmethod
     def links(history: Rows, mask: NDArray[np.bool_], items: Rows) -> Links:
-        """The links of events of `items` (B,) with what their users had before (B, N), in time order."""
+        """The links of events of `items` (B,) with those of their users' items (B, N) in `mask`, in time order."""
 
     def find(self, queries: Queries, candidates: Candidates) -> LinkedPairs:
         """Follow the links of each user's newest items."""
@@ -82,15 +82,15 @@ class ItemLinks(OneTable, ABC):
     def change(self, block: BlockView) -> RowChange:
         """The links of the items that a block touches; an item without links gets an empty row."""
         items = block.events.items
-        links = self.links(block.history, block.mask, items)
+        links = self.links(block.history, _linking(block.history, block.mask, items), items)
         return prefixed(self.table, self._counts.change(*links, also=items))
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The links of the user's items without those that this user made."""
         alone = np.zeros(len(context.order), dtype=np.int32)
         before = Pending.within_block(alone, context.order)
-        history = Histories(min(WINDOW, self._recent.length)).recent(alone, before)
-        links = self.links(*history, context.order)
+        history, mask = Histories(self._recent.length).recent(alone, before)
+        links = self.links(history, _linking(history, mask, context.order), context.order)
         return prefixed(self.table, self._counts.without(context.items, *links))
 
 
@@ -137,6 +137,16 @@ class LinkedPairs:
         strength = features[:, self.strength]
         step = np.clip(strength * _PER_UNIT, 0, _STRENGTHS - 1).astype(np.int64)
         return np.where(strength > 0, step * 2 + pairs.own, -1)
+
+
+def _linking(history: Rows, mask: NDArray[np.bool_], items: Rows) -> NDArray[np.bool_]:
+    """The entries (B, N) of histories that events of `items` (B,) are linked with.
+
+    An item that its user had lately is linked only with itself: taking two items in turns links them once.
+    """
+    same = history == items[:, None]
+    linking: NDArray[np.bool_] = mask & (same | ~same.any(axis=1, keepdims=True))
+    return linking
 
 
 def _events(recent: RecentEvents, items: Rows) -> Floats:
