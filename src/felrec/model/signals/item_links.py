@@ -23,6 +23,7 @@ _FADE = 0.9995  # of a count, with each link of its item
 _FAINT = 1e-3  # similarities below this look the same
 _STRENGTHS = 12  # buckets of how strong a link is
 _PER_UNIT = 1.6  # such buckets for each unit of a log similarity
+_NO_ITEM = -2  # neither an item nor padding
 MEASURES = (
     "log_cosine",  # over the recent items of the user, each discounted by its place
     "log_confidence",
@@ -140,13 +141,25 @@ class LinkedPairs:
 
 
 def _linking(history: Rows, mask: NDArray[np.bool_], items: Rows) -> NDArray[np.bool_]:
-    """The entries (B, N) of histories that events of `items` (B,) are linked with.
+    """The entries (B, N) of histories that events of `items` (B,) are linked with: not those they met there already.
 
-    An item that its user had lately is linked only with itself: taking two items in turns links them once.
+    So a user who takes two items in turns links them once. An item is always linked with itself, which pushes nothing.
     """
     same = history == items[:, None]
-    linking: NDArray[np.bool_] = mask & (same | ~same.any(axis=1, keepdims=True))
+    linking = mask.copy()
+    again = np.flatnonzero(same.any(axis=1))
+    met = np.where(_near(same[again]), history[again], _NO_ITEM)  # (A, N) what was taken close to the same item
+    known = (history[again][:, :, None] == met[:, None, :]).any(axis=2)
+    linking[again] &= same[again] | ~known
     return linking
+
+
+def _near(marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Places (A, N) at most `WINDOW` places away from a marked one."""
+    summed = np.pad(np.cumsum(marked, axis=1), ((0, 0), (WINDOW + 1, WINDOW)), mode="edge")
+    summed[:, : WINDOW + 1] = 0
+    near: NDArray[np.bool_] = summed[:, 2 * WINDOW + 1 :] > summed[:, : marked.shape[1]]
+    return near
 
 
 def _events(recent: RecentEvents, items: Rows) -> Floats:
