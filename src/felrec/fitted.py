@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from felrec.data.events import Events, Rows, Times
 from felrec.data.log import InteractionLog
+from felrec.data.question_time import question_time
 from felrec.data.reading.timestamps import MILLISECONDS_FROM
 from felrec.data.seen import PAIR, PairRecords, SeenPairs
 from felrec.data.vocabulary import Ids, Vocabulary
@@ -51,6 +52,7 @@ class FittedModel:
     settings: dict[str, Any] = field(default_factory=dict)
     clock: float = 0.0  # the time of the newest event
     pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR), repr=False)  # as `seen` before any `observe`
+    now: Callable[[], float] = field(default=time.time, repr=False)  # the present, in seconds since 1970
 
     def __post_init__(self) -> None:
         self._scorer = ItemScoreCache(self.recommender)
@@ -63,7 +65,7 @@ class FittedModel:
         exclude_seen: bool | None = None,
         candidates: Sequence[Id] | None = None,
     ) -> list[Scored]:
-        """The best k items for a user, from the whole catalogue or from `candidates`."""
+        """The best k items for a user, from the whole catalogue or from `candidates`, as of `question_time`."""
         row = int(self._user_row(user))
         items = self._catalogue() if candidates is None else self._known(self.item_ids.rows(list(candidates)))
         leave_out = self.exclude_seen if exclude_seen is None else exclude_seen
@@ -71,7 +73,7 @@ class FittedModel:
             items = np.setdiff1d(items, self.seen.items(row))
         if len(items) == 0:
             return []
-        scores = self._scorer.score(Queries.now(np.array([row]), max(self.clock, time.time())), items)[0]
+        scores = self._scorer.score(Queries.now(np.array([row]), question_time(self.clock, self.now())), items)[0]
         return self._best(scores, items, self.item_ids, k)
 
     def observe(self, events: InteractionLog | Iterable[tuple[Id, Id, float]]) -> None:

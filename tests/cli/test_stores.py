@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +144,21 @@ def test_replay_with_other_weights(store: Path, run: Path, log: Path, tmp_path: 
     offline = {name: tensor.numpy().tobytes() for name, tensor in model.recommender.state().items()}
     assert states(new, better) == offline
     assert "0 events ingested, 1,500 already there" in invoke("import", log, better, "--store", new).stdout
+
+
+def test_replay_corrects_times_of_a_clock_that_was_ahead(
+    store: Path, run: Path, log: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    events, new = read_log(log), tmp_path / "new.sqlite"
+    latest = datetime.fromtimestamp(events.times[-40], UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    done = invoke("replay", store, run, "--out", new, "--log", log, "--latest", latest)
+    assert "1,500 events replayed" in done.stdout
+    with SqliteStore(new, "read") as corrected:
+        times = corrected.load().events.times
+    right = events.times <= datetime.fromisoformat(latest).replace(tzinfo=UTC).timestamp()
+    assert 0 < (~right).sum() <= 40
+    assert times[right].tolist() == events.times[right].tolist()
+    assert set(times[~right].tolist()) == {times[right][-1]}
 
 
 def test_backup_and_verify(store: Path, run: Path, tmp_path: Path, invoke: Invoke) -> None:

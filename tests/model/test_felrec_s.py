@@ -191,6 +191,32 @@ def test_an_event_of_the_same_block_is_as_old_as_it_is() -> None:
     assert together["repetition.log_minutes"][0] == one_by_one["repetition.log_minutes"][0] > 0
 
 
+@pytest.mark.parametrize("size", [1, 7, 64, 256, 1_500])
+def test_an_item_that_its_user_had_lately_is_not_counted_again_at_any_block_size(size: int) -> None:
+    made, seen, counted = model(signals=["trend", "together"]), dict[int, list[int]](), list[bool]()
+    for user, item in zip(EVENTS.users.tolist(), EVENTS.items.tolist(), strict=True):
+        lately = seen.setdefault(user, [])
+        counted.append(item not in lately[-SMALL.history_length :])
+        lately.append(item)
+    assert 100 < sum(counted) < 1_400
+    replay(made, EVENTS, block=size)
+    assert made.signals.trend
+    counts, left = made.signals.trend.counts, np.exp2(-np.maximum(1_472 - np.arange(1, 1_501), 0)[:, None] / 100_000)
+    expected = [left[(EVENTS.items == item) & counted].sum() for item in ITEMS]
+    np.testing.assert_allclose(counts.decayed(ITEMS)[:, -1], expected, rtol=1e-3)
+
+
+def test_a_user_who_takes_two_items_in_turns_links_them_once() -> None:
+    made = model()
+    made.observe(Events.of([7] * 40, [0, 1] * 20, range(40)))
+    made.observe(Events.of([8, 8, 8], [0, 2, 0], range(50, 53)))  # 0 comes again, but it was linked with 2 already
+    state = {name: rows.numpy() for name, rows in made.state().items()}
+    for table in ("near_", "next_"):
+        row = zip(state[f"{table}other"][0].tolist(), state[f"{table}count"][0].tolist(), strict=True)
+        counts = {item: count for item, count in row if item > 0}
+        assert counts == pytest.approx({1: 1, 2: 1}, abs=0.1), table
+
+
 def test_untrained_it_follows_what_is_popular_now() -> None:
     made = model()
     made.observe(Events.of(range(1_000), [0] * 500 + [1] * 400 + [2] * 100, range(1_000)))

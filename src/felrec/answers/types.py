@@ -265,6 +265,7 @@ class EngineStats(Answer):
     last_commit_ms: float
     last_batch_ms: float
     clock: float = field(metadata=about("time of the newest event"))
+    clock_problem: str | None = field(metadata=about("what is wrong with the machine's clock, or the times of events"))
     store_bytes: int
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +20,12 @@ def replay(
     run: Run,
     out: Annotated[Path, typer.Option("--out", metavar="NEW", help="File of the new store.")],
     log: TrainingLog = None,
+    latest: Annotated[
+        datetime | None,
+        typer.Option(
+            "--latest", metavar="TIME", help="UTC; events with a later time get that of the newest event before them."
+        ),
+    ] = None,
     device: Device = "cpu",
     *,
     columns: LogColumns,
@@ -27,9 +35,12 @@ def replay(
     Replays the journal of the old store, which is only read and may be in use by a service. The new store appears once
     it is complete. To switch, stop the service, replay again if new events arrived, and serve the new store.
 
+    --latest corrects the times of events that were stored while the machine's clock was ahead.
+
     \b
     Example:
       felrec replay runs/q/store.sqlite runs/better --out runs/better/store.sqlite --log events.parquet
+      felrec replay store.sqlite pretrained --out corrected.sqlite --latest 2026-11-17T12:00:00
     """  # noqa: D301
     if out.exists():
         raise StoreError(f"{out} exists; give the new store another name")
@@ -43,6 +54,7 @@ def replay(
     with SqliteStore(store, "read") as old:
         contents = old.load()
     base = columns.read(log) if log else None
+    no_later = latest.replace(tzinfo=UTC).timestamp() if latest else inf
     unfinished = out.with_name(f".{out.name}.new")
     for left in out.parent.glob(f"{unfinished.name}*"):
         left.unlink()
@@ -50,7 +62,7 @@ def replay(
         counting_bar(f"{out.name}: replaying the journal", events_to_replay(contents, base)) as progress,
         SqliteStore(unfinished) as new,
     ):
-        replay_store(contents, model, new, base, progress)
+        replay_store(contents, model, new, base, progress, no_later)
         new.backup(out)
         events = len(new.load().events)
     for left in out.parent.glob(f"{unfinished.name}*"):

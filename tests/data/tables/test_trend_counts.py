@@ -82,3 +82,15 @@ def test_counts_without_some_events_shrink_in_proportion(size: int) -> None:
     assert (after[2:] == before[2:]).all()
     counts.apply_change(counts.change(ITEMS[600:900]))
     assert counts.events == 900
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 100, 1_500])
+def test_events_that_do_not_count_only_pass_time(size: int) -> None:
+    counts, which = TrendCounts(), np.random.default_rng(0).random(len(ITEMS)) < 0.5
+    for start in range(0, len(ITEMS), size):
+        part = slice(start, start + size)
+        counts.apply_change(counts.change(ITEMS[part], which[part]))
+    assert (counts.events, counts.moment) == (1_500, 1_472)
+    left = np.exp2(-np.maximum(counts.moment - np.arange(1, len(ITEMS) + 1), 0)[:, None] / TREND_HALF_LIVES)
+    expected = np.stack([left[(item == ITEMS) & which].sum(axis=0) for item in ASKED])
+    np.testing.assert_allclose(counts.decayed(ASKED), expected, rtol=1e-3)

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter
 
 from felrec import runs
 from felrec.data.synthetic import synthetic_log
+from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.service.http.app import create_app
@@ -63,11 +64,12 @@ def opened_in_a_thread(
     store: Path,
     limits: Limits | None = None,
     connections: ConnectionLimits = DEFAULT_LIMITS,
+    clock: SteadyClock | None = None,
     **options: Any,
 ) -> Iterator[Opened]:
     """Serve a run from this process until the block ends."""
     file = SqliteStore(store)
-    engine = Engine.open(file, runs.load(run), limits=limits or Limits())
+    engine = Engine.open(file, runs.load(run), limits=limits or Limits(), clock=clock)
     app = create_app(engine, **options)
     server, listener = uvicorn.Server(configured(app, connections)), listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],))

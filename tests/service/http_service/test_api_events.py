@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from felrec.answers.types import Receipt, Refusal
+from felrec.answers.types import Receipt, Refusal, Stats
+from felrec.service.engine.clock import SteadyClock
 from http_service.running import Open, Opened, checked
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -58,6 +59,20 @@ def test_good_rows_are_taken_and_bad_ones_refused_with_the_reason(service: Opene
     }.items():  # fmt: skip
         assert words in reasons[row]
     assert service.get("/v1/users/7").json()["history"][0]["id"] == "8"
+
+
+def test_a_jump_of_the_machines_clock_lets_no_event_in_from_the_future(open_service: Open) -> None:
+    ahead = [0.0]
+    service = open_service(clock=SteadyClock(lambda: time.time() + ahead[0]))
+    ahead[0], in_a_day = 1e6, time.time() + 86_400
+    answer = service.post("/v1/interactions", json=[{"user": "ada", "item": "a", "timestamp": in_a_day}])
+    assert answer.status_code == 422
+    assert "future" in answer.text
+    assert checked(Receipt, service.post("/v1/interactions", json={"user": "ada", "item": "a"}).json()).accepted == 1
+    stats = checked(Stats, service.get("/v1/stats").json())
+    assert abs(stats.clock - time.time()) < 3_600
+    assert "has jumped" in str(stats.clock_problem)
+    assert "felrec_clock_right 0.0" in service.get("/metrics").text
 
 
 def test_bad_lines_are_refused_alone(service: Opened) -> None:

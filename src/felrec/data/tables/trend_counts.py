@@ -17,6 +17,7 @@ from felrec.data.tables.table import TableState
 
 TREND_HALF_LIVES = np.array([30, 100, 300, 1_000, 3_000, 10_000, 100_000], dtype=np.float32)  # in events of the log
 _PACE = 64  # events between two moments; part of the format of a state. Fewer cost a service more and gain nothing
+_NOT_COUNTED = -1
 _TOTAL = TREND_HALF_LIVES / np.log(np.float32(2))  # the decayed count of all items, once the log is long enough
 
 Floats = NDArray[np.float32]
@@ -40,7 +41,7 @@ class TrendCounts:
     def clear(self) -> None:
         """Remove all counts."""
         # Row 0: events so far, and the last moment. Then one row per event since: its number and its item, or -1 if
-        # the event is already part of `mass`. Rows with older numbers belong to an earlier moment.
+        # the event does not count, or is already part of `mass`. Rows with older numbers belong to an earlier moment.
         self._log = np.zeros((_PACE, 2), dtype=np.int64)
         for column in self._columns().values():
             column.clear()
@@ -68,14 +69,15 @@ class TrendCounts:
         after = self.events + events
         return after if after < _PACE else max(self.moment, after // _PACE * _PACE)
 
-    def change(self, items: Rows) -> RowChange:
-        """The rows that events of `items` change."""
+    def change(self, items: Rows, counted: NDArray[np.bool_] | None = None) -> RowChange:
+        """The rows that events of `items` change; only `counted` ones add to the counts, but time passes with all."""
         after, moment = self.events + len(items), self.moment_after(len(items))
-        fresh = np.stack([np.arange(self.events + 1, after + 1), items], axis=1)  # number and item of each event
+        numbers = np.arange(self.events + 1, after + 1)
+        fresh = np.stack([numbers, items if counted is None else np.where(counted, items, _NOT_COUNTED)], axis=1)
         recorded, decaying = len(self._recorded()), fresh[:0]
         if moment > self.moment:
-            recorded, decaying = 0, np.concatenate([self._since(), fresh[fresh[:, 0] <= moment]])
-        later = fresh[fresh[:, 0] > moment]
+            recorded, decaying = 0, np.concatenate([self._since(), _counted(fresh[numbers <= moment])])
+        later = fresh[numbers > moment]
         touched, place = np.unique(np.concatenate([decaying[:, 1], items]), return_inverse=True)
         touched = touched.astype(np.int32)
         mass, last = self._mass.read(touched), self._last.read(touched)
@@ -86,7 +88,7 @@ class TrendCounts:
         return {
             "mass": (touched, mass),
             "last": (touched, last),
-            "first": (touched, self._first_events(touched, place[len(decaying) :], fresh[:, 0])),
+            "first": (touched, self._first_events(touched, place[len(decaying) :], numbers)),
             "events": (
                 np.append(0, 1 + recorded + np.arange(len(later))).astype(np.int32),
                 np.concatenate([[[after, moment]], later]),
@@ -105,8 +107,7 @@ class TrendCounts:
 
     def _since(self) -> NDArray[np.int64]:
         """Number and item (M, 2) of the events since the last moment that are not part of `mass`."""
-        rows = self._recorded()
-        return rows[rows[:, 1] >= 0]
+        return _counted(self._recorded())
 
     def apply_change(self, change: RowChange) -> None:
         """Copy the rows of a change."""
@@ -120,7 +121,7 @@ class TrendCounts:
         stays = left > 0
         share = (left / (taken + left)).astype(np.float32)
         log = self._log.copy()
-        log[1:, 1] = np.where(np.isin(log[1:, 1], items), -1, log[1:, 1])  # from now on these are part of `mass`
+        log[1:, 1][np.isin(log[1:, 1], items)] = _NOT_COUNTED  # from now on these are part of `mass`
         return {
             "mass": (items, self.decayed(items) * share[:, None]),
             "last": (items, np.where(stays, self.moment, 0)),
@@ -159,6 +160,12 @@ class TrendCounts:
             column.load(state[name])
         rows = state["events"][:_PACE]  # a state of format 1 has only the first row
         self._log[: len(rows)] = rows
+
+
+def _counted(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those rows of events, number and item (M, 2), that count."""
+    counted: NDArray[np.int64] = rows[rows[:, 1] != _NOT_COUNTED]
+    return counted
 
 
 def _decay(events: NDArray[np.integer]) -> Floats:

@@ -23,6 +23,7 @@ _FADE = 0.9995  # of a count, with each link of its item
 _FAINT = 1e-3  # similarities below this look the same
 _STRENGTHS = 12  # buckets of how strong a link is
 _PER_UNIT = 1.6  # such buckets for each unit of a log similarity
+_NO_ITEM = -2  # neither an item nor padding
 MEASURES = (
     "log_cosine",  # over the recent items of the user, each discounted by its place
     "log_confidence",
@@ -52,7 +53,7 @@ class ItemLinks(OneTable, ABC):
     @staticmethod
     @abstractmethod
     def links(history: Rows, mask: NDArray[np.bool_], items: Rows) -> Links:
-        """The links of events of `items` (B,) with what their users had before (B, N), in time order."""
+        """The links of events of `items` (B,) with those of their users' items (B, N) in `mask`, in time order."""
 
     def find(self, queries: Queries, candidates: Candidates) -> LinkedPairs:
         """Follow the links of each user's newest items."""
@@ -82,15 +83,15 @@ class ItemLinks(OneTable, ABC):
     def change(self, block: BlockView) -> RowChange:
         """The links of the items that a block touches; an item without links gets an empty row."""
         items = block.events.items
-        links = self.links(block.history, block.mask, items)
+        links = self.links(block.history, _linking(block.history, block.mask, items), items)
         return prefixed(self.table, self._counts.change(*links, also=items))
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The links of the user's items without those that this user made."""
         alone = np.zeros(len(context.order), dtype=np.int32)
         before = Pending.within_block(alone, context.order)
-        history = Histories(min(WINDOW, self._recent.length)).recent(alone, before)
-        links = self.links(*history, context.order)
+        history, mask = Histories(self._recent.length).recent(alone, before)
+        links = self.links(history, _linking(history, mask, context.order), context.order)
         return prefixed(self.table, self._counts.without(context.items, *links))
 
 
@@ -137,6 +138,28 @@ class LinkedPairs:
         strength = features[:, self.strength]
         step = np.clip(strength * _PER_UNIT, 0, _STRENGTHS - 1).astype(np.int64)
         return np.where(strength > 0, step * 2 + pairs.own, -1)
+
+
+def _linking(history: Rows, mask: NDArray[np.bool_], items: Rows) -> NDArray[np.bool_]:
+    """The entries (B, N) of histories that events of `items` (B,) are linked with: not those they met there already.
+
+    So a user who takes two items in turns links them once. An item is always linked with itself, which pushes nothing.
+    """
+    same = history == items[:, None]
+    linking = mask.copy()
+    again = np.flatnonzero(same.any(axis=1))
+    met = np.where(_near(same[again]), history[again], _NO_ITEM)  # (A, N) what was taken close to the same item
+    known = (history[again][:, :, None] == met[:, None, :]).any(axis=2)
+    linking[again] &= same[again] | ~known
+    return linking
+
+
+def _near(marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Places (A, N) at most `WINDOW` places away from a marked one."""
+    summed = np.pad(np.cumsum(marked, axis=1), ((0, 0), (WINDOW + 1, WINDOW)), mode="edge")
+    summed[:, : WINDOW + 1] = 0
+    near: NDArray[np.bool_] = summed[:, 2 * WINDOW + 1 :] > summed[:, : marked.shape[1]]
+    return near
 
 
 def _events(recent: RecentEvents, items: Rows) -> Floats:

@@ -74,10 +74,10 @@ class LogProfile:
 
     def _event_facts(self, block: BlockView) -> Floats:
         """What each event (B, means) says about the log."""
-        events, history, mask = block.events, block.history, block.mask
-        repeats = ((history == events.items[:, None]) & mask).any(axis=1)
+        events, history = block.events, block.history
+        repeats = block.again
         if self._repetition:  # it remembers more than a history
-            repeats |= self._repetition.had(events.users, events.items)
+            repeats = repeats | self._repetition.had(events.users, events.items)
         returns = block.taken > 0
         follows = np.zeros(len(block), dtype=bool)
         if self._together:

@@ -26,6 +26,7 @@ class BlockView:
     history: Rows  # (B, N) the newest items of each event's user just before the event, oldest first
     mask: NDArray[np.bool_]  # (B, N) true where `history` has an item
     taken: NDArray[np.int64]  # (B,) number of earlier events of the event's user
+    again: NDArray[np.bool_]  # (B,) whether `history` has the event's item
 
     def __len__(self) -> int:
         return len(self.events)
@@ -41,13 +42,15 @@ class RecentEvents:
     def block(self, events: Events) -> BlockView:
         """Prepare a block of events."""
         before = Pending.within_block(events.users, events.items)
-        taken = self.users.counts(events.users) + before.stops - before.starts
+        history, mask = self.users.recent(events.users, before)
         return BlockView(
             events,
             *Pending.of_owners(events.users, events.items),
             *Pending.of_owners(events.items, events.users),
-            *self.users.recent(events.users, before),
-            taken,
+            history,
+            mask,
+            taken=self.users.counts(events.users) + before.stops - before.starts,
+            again=(history == events.items[:, None]).any(axis=1),
         )
 
     def taken(self, queries: Queries) -> NDArray[np.int64]:

@@ -48,8 +48,8 @@ class Trend(OneTable):
         return np.concatenate(columns, axis=1).astype(np.float32)
 
     def change(self, block: BlockView) -> RowChange:
-        """The counts of the items that a block touches."""
-        return prefixed(_TABLE, self.counts.change(block.events.items))
+        """The counts of the items that a block touches. An item that its user had lately is not counted again."""
+        return prefixed(_TABLE, self.counts.change(block.events.items, ~block.again))
 
     def touched(self, change: RowChange) -> Rows:
         """The items whose features a change has changed, if it made no new moment."""

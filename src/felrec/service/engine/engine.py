@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
@@ -13,6 +12,7 @@ from felrec.answers.types import Erasure, Item, Receipt, Rejected
 from felrec.data.events import EventColumns
 from felrec.errors import InvalidRequest, StoreLost
 from felrec.fitted import FittedModel
+from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.committer import Committer, Progress, Submission
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.identity import begin, check_identity
@@ -30,10 +30,16 @@ class Engine(ReadOnlyEngine):
     """Ingests events into a store and answers from memory. All methods may be called from any thread."""
 
     def __init__(
-        self, store: Store, model: FittedModel, contents: Contents, limits: Limits, progress: Progress | None
+        self,
+        store: Store,
+        model: FittedModel,
+        contents: Contents,
+        limits: Limits,
+        progress: Progress | None,
+        clock: SteadyClock,
     ) -> None:
         """Use `Engine.open`."""
-        state = ServingState(model, contents)
+        state = ServingState(model, contents, clock.now)
         answers = IdempotencyStore(limits.answer_hours * 3_600, store)
         self._committer = Committer(store, state, answers, limits, contents.applied)
         self._committer.catch_up(contents, progress)
@@ -42,7 +48,10 @@ class Engine(ReadOnlyEngine):
         self._store = store
         self.notes = dict(contents.notes)  # as of the start: records of imports
         self.base = contents.identity.base  # the log and split whose state the store started with
-        self._started = time.time()
+        self.clock = clock
+        self._started = clock.now()
+        if problem := self._clock_problem():
+            _log.warning(problem)
 
     @classmethod
     def open(
@@ -53,6 +62,7 @@ class Engine(ReadOnlyEngine):
         limits: Limits | None = None,
         empty: bool = False,
         progress: Progress | None = None,
+        clock: SteadyClock | None = None,
     ) -> Engine:
         """Open an engine on a store: `Engine.open(SqliteStore(path), runs.load(run))`.
 
@@ -69,7 +79,7 @@ class Engine(ReadOnlyEngine):
             behind = len(contents.blocks) - 1 - contents.applied
             if behind:
                 _log.info("%s: applying %d blocks of the journal again", store.name, behind)
-            return cls(store, model, contents, limits or Limits(), progress)
+            return cls(store, model, contents, limits or Limits(), progress, clock or SteadyClock())
         except BaseException:
             store.close()
             raise
@@ -90,7 +100,7 @@ class Engine(ReadOnlyEngine):
         """
         if np.isinf(events.times).any():
             raise InvalidRequest("a time is infinite; give seconds since 1970")
-        submission = Submission(events.in_time_order(time.time()), tuple(rejected), key, notes or {})
+        submission = Submission(events.in_time_order(self.clock.now()), tuple(rejected), key, notes or {})
         if not len(submission):
             submission.future.set_result(Receipt(0, 0, submission.rejected, self._state.events))
             return submission.future
@@ -157,12 +167,16 @@ class Engine(ReadOnlyEngine):
             queue_depth=self._ingest.waiting,
             queue_limit=self.limits.queue,
             clock=state.clock,
+            clock_problem=self._clock_problem(),
             last_commit_ms=1_000 * commits.seconds,
             commits=commits.count,
             last_batch_ms=1_000 * commits.applied_seconds,
             store_bytes=self._store.size(),
             started=self._started,
         )
+
+    def _clock_problem(self) -> str | None:
+        return self.clock.problem(self._state.clock, self.limits.future_seconds)
 
     def close(self, drain: bool = True) -> None:
         """Accept no more events, process those in the queue (or fail them with Stopped), and close the store."""

@@ -5,7 +5,6 @@ The caller holds the read lock, except for `item_ranks`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -62,7 +61,7 @@ def scores_of(state: ServingState, users: Sequence[int], rows: Rows, sessions: S
     stranger = len(state.users)  # the next free row: a user without a history
     who = np.array([user if user >= 0 else stranger for user in users], dtype=np.int32)
     pending = Pending.of([session.tolist() for session in sessions]) if sessions else Pending.none(len(who))
-    queries = Queries(who, np.full(len(who), max(state.clock, time.time())), pending)
+    queries = Queries(who, np.full(len(who), state.question_time), pending)
     return np.array(state.scorer.score(queries, rows).cpu().numpy())
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -12,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from felrec.data.events import EventColumns, Events, RowChange, Rows
+from felrec.data.question_time import question_time
 from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
 from felrec.errors import NotFound
 from felrec.fitted import FittedModel
@@ -63,8 +65,8 @@ def _numbered(names: Sequence[str], known: Directory, new: dict[str, int]) -> Ro
 class ServingState:
     """The state of one store. Readers hold `lock.read()`; only one thread calls methods that change it."""
 
-    def __init__(self, model: FittedModel, contents: Contents) -> None:
-        self.model = model
+    def __init__(self, model: FittedModel, contents: Contents, now: Callable[[], float] = time.time) -> None:
+        self.model, self._now = model, now
         self.recommender: Recommender = model.recommender
         self.scorer = ItemScoreCache(self.recommender)
         self._servable = isinstance(self.recommender, Servable)  # stored, because checking a protocol is slow
@@ -91,6 +93,11 @@ class ServingState:
     def servable(self) -> Servable | None:
         """The model, if it can compute changes before applying them."""
         return cast(Servable, self.recommender) if self._servable else None
+
+    @property
+    def question_time(self) -> float:
+        """The time as of which questions are answered."""
+        return question_time(self.clock, self._now())
 
     def directory(self, side: Side) -> Directory:
         """The ids of users or of items."""

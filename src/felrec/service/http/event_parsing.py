@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NoReturn
@@ -20,14 +19,16 @@ FIELDS = {"user", "item", "timestamp"}
 LIMITS = Limits()
 
 
-def read_events(body: bytes, lines: bool) -> tuple[EventColumns, list[Rejected]]:
+def read_events(body: bytes, lines: bool, now: float) -> tuple[EventColumns, list[Rejected]]:
     """The valid rows of a body, and the rejected ones with reasons; `lines`: the body has one JSON value per line.
 
-    >>> read_events(b'[{"user": "ada", "item": 7, "timestamp": 5}, 8]', lines=False)
+    Rows in the future, as of `now`, are rejected.
+
+    >>> read_events(b'[{"user": "ada", "item": 7, "timestamp": 5}, 8]', lines=False, now=2e9)
     (EventColumns(users=['ada'], items=['7'], times=array([5.])), \
 [Rejected(row=1, reason='give an object with user, item and, unless it is now, timestamp')])
     """
-    now, rejected = time.time(), list[Rejected]()
+    rejected = list[Rejected]()
     users, items, times, numbers = list[str](), list[str](), list[float | None](), list[int]()
     for number, given in _lines(body) if lines else enumerate(_values(body)):
         if len(users) + len(rejected) >= LIMITS.submission:

@@ -119,6 +119,11 @@ class _State(Collector):
         for name, text, value in (
             ("ready", "1 if the service accepts requests.", health.ready),
             ("durable", "0 if the last write did not reach the disk.", health.durable),
+            (
+                "clock_right",
+                "0 if the machine's clock jumped or is behind the newest event.",
+                not health.clock_problem,
+            ),
             ("queue_depth", "Events queued to be made durable.", health.queue_depth),
             ("queue_limit", "Queue length beyond which posts are answered with 429.", health.queue_limit),
             ("items", "Items in the catalogue.", health.items),

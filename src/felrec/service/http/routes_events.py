@@ -46,7 +46,8 @@ async def post_interactions(
     if service.stopping:
         raise Problem(503, "the service is shutting down; retry later", retry_after(5))
     service.rates.check_events(key_of(request.scope), 0)  # before the body is read
-    events, rejected = await parsed_body(request, partial(read_events, lines=kind in LINES))
+    parse = partial(read_events, lines=kind in LINES, now=service.engine.clock.now())
+    events, rejected = await parsed_body(request, parse)
     service.rates.check_events(key_of(request.scope), len(events) + len(rejected))
     count_rows(request, events=0, rejected=len(rejected))
     if not len(events) and rejected:

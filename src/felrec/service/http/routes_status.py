@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import fields
 
 from fastapi import APIRouter, Request, Response
@@ -51,7 +50,7 @@ def stats(request: Request) -> Response:
     return json_response(
         Stats(
             **numbers,
-            uptime_seconds=round(time.time() - health.started, 1),
+            uptime_seconds=round(service.engine.clock.now() - health.started, 1),
             events_per_second=service.metrics.events_per_second(),
             latencies=service.metrics.latencies(),
             memory_bytes=resident_bytes(),

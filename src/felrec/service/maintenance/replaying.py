@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -28,18 +28,24 @@ def events_to_replay(contents: Contents, log: InteractionLog | None) -> int:
 
 
 def replay_store(
-    contents: Contents, model: FittedModel, new: Store, log: InteractionLog | None, progress: Progress | None = None
+    contents: Contents,
+    model: FittedModel,
+    new: Store,
+    log: InteractionLog | None,
+    progress: Progress | None = None,
+    latest: float = np.inf,
 ) -> None:
     """Fill a new store from an empty model, applying the journal in its original blocks.
 
     A store that started with the state of a run needs the log of that run: its events are applied before the journal,
-    and the new store has all events in its own journal.
+    and the new store has all events in its own journal. Events with a time after `latest` get that of the newest event
+    before them.
     """
     check_log(contents, log)
     begin(new, model, empty=True)
     state = ServingState(model, new.load())
     committer = Committer(new, state, IdempotencyStore(0.0, new), Limits(), 0)
-    blocks = named_blocks(contents, log)
+    blocks = not_after(latest, named_blocks(contents, log))
     while batch := list(islice(blocks, _BLOCKS)):
         numbering = state.numbering()
         committer.commit_blocks([numbering.block(block) for block in batch])
@@ -76,6 +82,22 @@ def named_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[Eve
     for events in contents.event_blocks:
         if len(events):
             yield named(events, contents.users, contents.items)
+
+
+def not_after(latest: float, blocks: Iterable[EventColumns]) -> Iterator[EventColumns]:
+    """The same events; each time after `latest` becomes the newest time before it (`latest` if there is none).
+
+    >>> times = np.array([5.0, 7e9, 6.0, 8e9])
+    >>> [block.times.tolist() for block in not_after(1e9, [EventColumns(["ada"] * 4, ["tea"] * 4, times)])]
+    [[5.0, 5.0, 6.0, 6.0]]
+    """
+    newest = -np.inf
+    for block in blocks:
+        wrong = block.times > latest
+        known = np.maximum.accumulate(np.append(newest, np.where(wrong, -np.inf, block.times)))[1:]
+        replaced = np.where(np.isfinite(known), known, latest)
+        yield EventColumns(block.users, block.items, np.where(wrong, replaced, block.times))
+        newest = max(newest, float(known.max(initial=-np.inf)))
 
 
 def _notes(contents: Contents, log: InteractionLog | None) -> dict[str, str]:

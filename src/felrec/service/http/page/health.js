@@ -52,7 +52,7 @@ function draw(stats) {
   itemsAtFirst ??= now.items;
   const grown = now.items - itemsAtFirst;
   byId("tiles").replaceChildren(
-    tile("State", state(stats), stats.problem ?? `up for ${span(stats.uptime_seconds)}`, null, state(stats) !== "ready"),
+    tile("State", state(stats), stats.problem ?? stats.clock_problem ?? `up for ${span(stats.uptime_seconds)}`, null, state(stats) !== "ready"),
     tile("Events per second", short(now.rate), `${count(stats.events)} in total`, "rate"),
     tile("Queued events", count(now.queue), `limit ${count(stats.queue_limit)}`, "queue"),
     tile("Last commit", `${short(now.commit)} ms`, `store size ${short(stats.store_bytes / 1e6)} MB`, "commit"),
