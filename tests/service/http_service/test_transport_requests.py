@@ -73,13 +73,13 @@ def test_headers_and_trailers_without_end_take_no_memory(run: Path, tmp_path: Pa
 
 @on_linux
 def test_requests_whose_answers_are_not_read_take_no_memory(run: Path, tmp_path: Path) -> None:
-    with start(run, tmp_path / "store.sqlite") as running, Raw(running.url) as client:
+    with start(run, tmp_path / "store.sqlite") as running, Raw(running.url, receive_buffer=4096) as client:
         assert httpx.get(f"{running.url}/healthz").status_code == 200
         before = resident_bytes(running.process.pid)
         assert client.flood(GET * 1000, 200 * MEGABYTE) < 200 * MEGABYTE
         assert httpx.get(f"{running.url}/healthz").status_code == 200
         assert resident_bytes(running.process.pid) - before < 30 * MEGABYTE
-        assert {client.answer().status for _ in range(5_000)} == {200}
+        assert {client.answer().status for _ in range(1_000)} == {200}
 
 
 def test_pipelined_posts_are_answered_in_order(service: Opened) -> None:

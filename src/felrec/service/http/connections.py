@@ -29,7 +29,7 @@ class ConnectionLimits:
     per_address: int | None = None  # None: 256, and any number from this machine, where a proxy may run
     incomplete_requests: int = 192  # bodies that are arriving and answers that are not being read
     incomplete_bytes: int = 48 * 2**20  # of the bodies that are arriving
-    discarded_bytes: int = 8 * 2**20  # of a body whose answer is already sent
+    discarded_bytes: int = 32 * 2**20  # of a body whose answer is already sent; fewer would break honest clients
     keep_alive_seconds: float = 75.0  # longer than a proxy keeps a connection, so that it never uses a closed one
     head_seconds: float = 10.0  # for all headers of a request
     body_seconds: float = 10.0  # in which at least `body_bytes` of a body must arrive, or its end

@@ -142,6 +142,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self.flow.hold()
         else:
             self.flow.release()
+            if self._half_closed and self._stage is not Stage.ANSWER:
+                self.transport.close()
 
     def _parse_piece(self, piece: bytes) -> None:
         if self._stage is Stage.IDLE:
@@ -206,8 +208,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait_for_reader()
             return
         self._parse()
-        if self._half_closed and self._stage is not Stage.ANSWER:
-            self.transport.close()
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection."""
