@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 
 from attacks.target import Row, Service
 from felrec.data.synthetic import synthetic_log
+
+
+FEWEST = 5  # answers, however short an attack is
 
 
 @dataclass
@@ -25,7 +29,7 @@ class Prober:
         return self
 
     def _run(self) -> None:
-        while not self._done.wait(self.every):
+        while not self._done.wait(self.every) or len(self.taken) < FEWEST:
             self.taken.append(self.service.seconds(self.path))
 
     def __exit__(self, *_: object) -> None:
@@ -36,6 +40,16 @@ class Prober:
     def worst(self) -> float:
         """The longest; infinite if one was not answered."""
         return max(self.taken, default=float("inf"))
+
+
+def at_rest(service: Service, times: int = 60) -> float:
+    """The longest of some answers without an attack: on a busy machine that may be long too."""
+    service.seconds("/healthz")  # the first answer of a new process takes longest
+    taken = []
+    for _ in range(times):
+        taken.append(service.seconds("/healthz"))
+        time.sleep(0.05)
+    return max(taken)
 
 
 def made_up_events(count: int, users: int = 200, items: int = 300, seed: int = 1) -> list[Row]:

@@ -23,6 +23,7 @@ from typing import IO, Any, NamedTuple
 ADDRESS = "127.0.0.1"
 MEGABYTE = 2**20
 Row = dict[str, Any]
+CLOSED = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
 
 class Answer(NamedTuple):
@@ -145,26 +146,30 @@ class Service:
         body: object = None,
         headers: Mapping[str, str] | None = None,
         seconds: float = 60,
-        fresh: bool = False,
     ) -> Answer:
-        """Ask; bytes are sent as they are, everything else as JSON. Connections are kept unless `fresh`."""
+        """Ask; bytes are sent as they are, everything else as JSON. Connections are kept and used again."""
         content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         said = {"Content-Type": "application/json"} if content is not None else {}
         if self.key:
             said["Authorization"] = f"Bearer {self.key}"
-        connection = None if fresh or not self._free else self._free.pop()
-        connection = connection or http.client.HTTPConnection(ADDRESS, self.port)
+        request = (method, path, content, {**said, **(headers or {})})
+        with suppress(IndexError, *CLOSED):  # the service may close an idle connection at any time
+            return self._exchange(self._free.pop(), request, seconds)
+        return self._exchange(http.client.HTTPConnection(ADDRESS, self.port, timeout=seconds), request, seconds)
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, request: tuple[str, str, bytes | None, Row], seconds: float
+    ) -> Answer:
         if connection.sock is not None:
             connection.sock.settimeout(seconds)
-        connection.timeout = seconds
         try:
-            connection.request(method, path, content, {**said, **(headers or {})})
+            connection.request(*request)
             got = connection.getresponse()
             answer = Answer(got.status, {k.lower(): v for k, v in got.getheaders()}, got.read())
         except BaseException:
             connection.close()
             raise
-        if fresh or got.will_close:
+        if got.will_close:
             connection.close()
         else:
             self._free.append(connection)

@@ -9,11 +9,12 @@ import subprocess
 import time
 from contextlib import ExitStack, suppress
 
-from attacks.load import Prober
+from attacks.load import Prober, at_rest
 from attacks.target import Code, Service
 from attacks.verdict import Attack, Finding, judge
 
 STEP = 8_192  # bytes sent before looking for an answer
+PATIENT = 65_536 + STEP  # bytes after which an answer must come
 FLAT = 32.0  # megabytes of growth that may be noise
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -21,7 +22,7 @@ GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 def endless_headers(code: Code) -> Finding:
     size = 2**20 if code.quick else 64 * 2**20
     with code.folder() as folder, code.serving(folder / "store.sqlite") as service:
-        before = service.memory()
+        before, rest = service.memory(), at_rest(service)
         with Prober(service, "/healthz") as probe:
             sent, answer = _send_headers(service, size, b"X-Header: " + b"a" * 1_000 + b"\r\n")
             one, line = _send_headers(service, size, b"a" * 1_012)
@@ -30,27 +31,27 @@ def endless_headers(code: Code) -> Finding:
         _closed(sent, answer),
         _closed(one, line, "one header without end"),
         (f"memory + {growth:.0f} MB", growth <= FLAT),
-        (f"worst /healthz {1e3 * probe.worst:.0f} ms", probe.worst <= 0.5),
+        (f"worst /healthz {1e3 * probe.worst:.0f} ms, at rest {1e3 * rest:.0f}", probe.worst <= max(0.5, 2 * rest)),
     )
 
 
 def _closed(sent: int, answer: bytes, what: str = "headers without end") -> tuple[str, bool]:
     status = answer[9:12].decode() if answer.startswith(b"HTTP/1.1 ") else "no answer"
-    return f"{what}: {status} after {sent / 1024:,.0f} KiB", status == "431" and sent <= 65_536 + STEP
+    return f"{what}: {status} after {sent / 1024:,.0f} KiB", status == "431" and sent <= PATIENT
 
 
 def _send_headers(service: Service, most: int, part: bytes) -> tuple[int, bytes]:
     """Send a head that does not end; the bytes sent until the service closed, and its answer."""
     with service.connect() as connection:
         connection.sendall(GET)
-        sent, chunk = len(GET), (part * (STEP // len(part) + 1))[:STEP]
+        sent, chunk = 0, (part * (STEP // len(part) + 1))[:STEP]
         if not part.endswith(b"\n"):
             connection.sendall(b"X-Header: ")
         with suppress(OSError):
             while sent < most:
                 connection.sendall(chunk)
                 sent += STEP
-                wait = 0.05 if sent < 2**18 else 0  # slow at first, because buffers hide where it was closed
+                wait = 3 if sent == PATIENT else 0  # because buffers hide where it was closed
                 if select.select([connection], [], [], wait)[0]:
                     break
         connection.settimeout(2)
@@ -64,7 +65,7 @@ def pipelining(code: Code) -> Finding:
     requests = 20_000 if code.quick else 1_000_000
     batch = (GET + b"\r\n") * 1_000
     with code.folder() as folder, code.serving(folder / "store.sqlite") as service:
-        before, sent, deadline = service.memory(), 0, time.monotonic() + 60
+        rest, before, sent, deadline = at_rest(service), service.memory(), 0, time.monotonic() + 60
         with Prober(service, "/healthz") as probe, service.connect(seconds=5) as connection:
             with suppress(OSError):
                 while sent < requests and time.monotonic() < deadline:
@@ -76,7 +77,7 @@ def pipelining(code: Code) -> Finding:
     return judge(
         (f"{sent:,} requests sent until the service stopped reading", True),
         (f"memory + {growth:.0f} MB", growth <= FLAT),
-        (f"worst /healthz meanwhile {1e3 * probe.worst:.0f} ms, {len(probe.taken)} asked", probe.worst <= 1),
+        (f"worst /healthz {1e3 * probe.worst:.0f} ms, at rest {1e3 * rest:.0f}", probe.worst <= max(1, 2 * rest)),
         (f"afterwards {1e3 * after:.0f} ms", after <= 1),
     )
 
@@ -151,13 +152,15 @@ def many_connections(code: Code) -> Finding:
     """As many connections as this process may open, from one address and from twenty."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    wanted = 2_000 if not code.quick else 600
-    with code.folder() as folder, code.serving(folder / "store.sqlite") as service:
+    wanted = 2_000
+    bound = "--max-connections-per-address"  # must be asked for on loopback, where a proxy may run
+    options = (bound, 100) if code.serves(bound) else ()
+    with code.folder() as folder, code.serving(folder / "store.sqlite", *options) as service:
         one = _held(service, wanted, 1)
         many = _held(service, wanted, 20)
     return judge(
-        (f"of {wanted:,} idle connections of one address {one[0]:,} stay open", one[0] < wanted),
-        (f"of {wanted:,} of twenty {many[0]:,}", many[0] < wanted),
+        (f"of {wanted:,} idle connections of one address {one[0]:,} stay open", one[0] <= 256),
+        (f"of {wanted:,} of twenty {many[0]:,}", many[0] <= 1_100),
         (f"/healthz of another address meanwhile {1e3 * max(one[1], many[1]):.0f} ms", max(one[1], many[1]) <= 1),
     )
 
@@ -212,7 +215,7 @@ ATTACKS = (
     Attack(
         "connections",
         "2,000 idle connections of one address, and of twenty",
-        "bounded per address and in all, /healthz ≤ 1 s",
+        "≤ 256 per address, ≤ 1,100 in all, /healthz ≤ 1 s",
         many_connections,
     ),
     Attack(
