@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from attacks.load import Prober, made_up_events
 from attacks.target import Code, Row, Service
-from attacks.verdict import Attack, Finding, judge, percentile
+from attacks.verdict import Attack, Finding, in_time, judge, percentile
 
 ROUTES = (
     "/",
@@ -33,7 +33,7 @@ def reads_behind_writes(code: Code) -> Finding:
             for rows in big:
                 _post_and_put(service, rows)
     late = {path: 1e3 * percentile(probe.taken, 99) for path, probe in zip(ROUTES, probes, strict=True)}
-    return judge(*((f"{path} {ms:.0f} ms", ms <= 250) for path, ms in late.items()))
+    return judge(*((f"{path} {ms:.0f} ms", in_time(code, ms, 250)) for path, ms in late.items()))
 
 
 def _post_and_put(service: Service, rows: list[Row]) -> None:
@@ -82,7 +82,7 @@ def erasure_of_many(code: Code) -> Finding:
     p99 = 1e3 * percentile(taken, 99)
     return judge(
         (f"erased {events:,} events ({answers[0]}) in {seconds:.1f} s", answers == [200] and gone == 404),
-        (f"p99 of {len(taken)} posts {p99:,.0f} ms", p99 <= 500),
+        (f"p99 of {len(taken)} posts {p99:,.0f} ms", in_time(code, p99, 500)),
         (f"statuses {sorted(set(statuses))}", set(statuses) == {200}),
     )
 

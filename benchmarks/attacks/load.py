@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from attacks.target import Row, Service
 from felrec.data.synthetic import synthetic_log
 
-
 FEWEST = 5  # answers, however short an attack is
 
 

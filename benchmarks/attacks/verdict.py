@@ -52,3 +52,8 @@ def judge(*checks: tuple[str, bool]) -> Finding:
 def percentile(values: list[float], share: float) -> float:
     """A quantile in the unit of the values; infinite without values."""
     return float(np.percentile(values, share)) if values else float("inf")
+
+
+def in_time(code: Code, seconds: float, limit: float) -> bool:
+    """Whether something was quick enough. Small sizes say nothing about time, so any time is good there."""
+    return code.quick or seconds <= limit
