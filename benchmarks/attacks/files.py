@@ -29,7 +29,7 @@ def replaced(code: Code) -> Finding:
         "replaced": lambda store: os.replace(shutil.copyfile(store, store.with_name("copy")), store),
         "moved": lambda store: store.rename(store.with_name("elsewhere")),
     }
-    checks = [_after(code, what, way) for what, way in ways.items()]
+    checks = [_after(code, what, ways[what]) for what in ([*ways][:2] if code.quick else ways)]
     return judge(*(check for pair in checks for check in pair))
 
 
@@ -57,12 +57,12 @@ def second_engine(code: Code) -> Finding:
         "lease file removed": _without_lease,
     }
     checks = []
-    for what, way in ways.items():
+    for what in ("symbolic link", "lease file removed") if code.quick else ways:
         with code.folder() as folder:
             store = folder / "store.sqlite"
             with code.serving(store) as service:
                 service.post_all(made_up_events(300))
-                refused = not _starts(code, way(store))
+                refused = not _starts(code, ways[what](store))
         checks.append((f"{what}: {'refused' if refused else 'a second engine started'}", refused))
     return judge(*checks)
 

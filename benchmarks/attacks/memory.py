@@ -78,6 +78,8 @@ def _bytes_each(service: Service, rows: list[dict[str, object]]) -> float:
 
 def _bounded(service: Service) -> list[tuple[str, bool]]:
     service.post_all([{"user": f"u{n}", "item": f"i{n}"} for n in range(50)])
+    for n in range(50):
+        service.ask("PUT", f"/v1/items/i{n}", {"title": "known"})
     item = service.post([{"user": "u1", "item": "new"}]).status
     user = service.post([{"user": "new", "item": "i1"}]).status
     put = service.status("PUT", "/v1/items/new", {"title": "new"})
