@@ -16,7 +16,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "attack", ["bodies", "event-times", "fuzz", "full-disk-running", "hosts", "ids", "paths", "scopes", "smuggling"]
+    "attack",
+    [
+        *("bodies", "hosts", "ids", "paths", "scopes", "smuggling", "event-times", "fuzz"),
+        *("headers", "pipelining", "stderr-pipe", "titles", "erasure-traces"),
+        *("store-replaced", "second-engine", "wal-flip", "backup-killed", "full-disk-start", "full-disk-running"),
+        "clock-behind",
+    ],
 )
 def test_the_service_withstands(attack: str, tmp_path: Path) -> None:
     out = tmp_path / "found.json"
