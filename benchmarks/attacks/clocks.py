@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from attacks.load import made_up_events
@@ -54,11 +55,29 @@ def ahead(code: Code) -> Finding:
             service.stop()
         with code.serving(store, environment=clock.environment) as service:
             restarted = _late(service)
+        recovered = _recovered(code, folder, clock)
     return judge(
         (f"a post while the clock is a year ahead {jumped}", jumped in (200, 503)),
         (f"right again: {now} of 20 events late", now == 0),
         (f"after a restart: {restarted} of 20", restarted == 0),
+        (f"the clock ahead from the start, corrected with felrec replay: {recovered}", recovered == "0 of 20 late"),
     )
+
+
+def _recovered(code: Code, folder: Path, clock: Clock) -> str:
+    """A service that starts with a wrong clock cannot know; whether its store can be corrected afterwards."""
+    store, corrected = folder / "ahead.sqlite", folder / "corrected.sqlite"
+    clock.set(365)
+    with code.serving(store, environment=clock.environment) as service:
+        service.post_all([{"user": f"u{n}", "item": "i1"} for n in range(20)])
+        service.stop()
+    clock.set(0)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    done = code.run("replay", store, "pretrained", "--out", corrected, "--latest", now)
+    if done.returncode:
+        return "impossible"
+    with code.serving(corrected) as service:
+        return f"{_late(service)} of 20 late"
 
 
 def _late(service: Service) -> int:

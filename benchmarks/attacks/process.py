@@ -13,6 +13,8 @@ from attacks.load import made_up_events
 from attacks.target import Code, Service
 from attacks.verdict import Attack, Finding, judge
 
+PAST = 1_650_000_000  # so that answers do not depend on how long ago the last event was
+
 
 def frozen(code: Code) -> Finding:
     """SIGSTOP in the middle of posts, SIGCONT later."""
@@ -78,7 +80,8 @@ class Posting:
         for count in range(100_000):
             if self._done.is_set():
                 return
-            rows = [{"user": f"{self.name}{number}", "item": f"i{(count + n) % 50}"} for n in range(20)]
+            user = f"{self.name}{number}"
+            rows = [{"user": user, "item": f"i{(count + n) % 50}", "timestamp": PAST + count} for n in range(20)]
             with self._lock:
                 self.unanswered += 20
             with suppress(OSError, ValueError):
@@ -108,6 +111,6 @@ ATTACKS = (
         "kill -9 five times under load",
         "nothing acknowledged lost, nothing twice, equal answers after another restart",
         killed,
-        240,
+        480,
     ),
 )
