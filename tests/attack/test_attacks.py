@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
     "attack",
     [
         *("bodies", "hosts", "ids", "paths", "scopes", "smuggling", "event-times", "fuzz"),
-        *("headers", "pipelining", "stderr-pipe", "titles"),
+        *("headers", "pipelining", "stderr-pipe", "titles", "erasure-traces"),
         *("store-replaced", "second-engine", "wal-flip", "backup-killed", "full-disk-start", "full-disk-running"),
         "clock-behind",
     ],
