@@ -1,0 +1,1 @@
+"""Attacks on a running service, one file per group. `benchmarks/attack.py` runs them."""
