@@ -16,7 +16,7 @@ from torch import Tensor
 from felrec.data.events import Rows
 from felrec.model.item_scores import ItemScores
 from felrec.model.kernels.native.library import answer
-from felrec.model.kernels.native.packing import Packer
+from felrec.model.kernels.native.packing import Packer, encoder_weights
 from felrec.model.kernels.native.tables import CHUNK, ITEM, Tables
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.signal_set import SignalSet
@@ -39,6 +39,7 @@ class CompiledScores:
         self._weights = Packer()
         with torch.no_grad():
             self._network = self._weights.pair_network(pair_network, signals, log_features)
+        self._encoder = encoder_weights(signals.vectors)
         self._view: tuple[int, Tables, Packer] | None = None
 
     def renew(self, columns: NDArray[np.int64]) -> None:
@@ -78,7 +79,7 @@ class CompiledScores:
             next=packer.counts(signals, signals.follows, signals.follows.reach if signals.follows else 0),
             rates=packer.at(rates.by_cell, "f4") if rates else None,
             network=self._network,
-            encoder=packer.encoder(signals.vectors),
+            encoder=packer.encoder(signals.vectors, self._encoder),
             catalogue=len(self._items),
             items=packer.at(self._items.view(np.float32), "f4"),
             upper=packer.at(self._upper, "f4"),

@@ -52,6 +52,7 @@ class Engine(ReadOnlyEngine):
         self._started = clock.now()
         if problem := self._clock_problem():
             _log.warning(problem)
+        _log.info("answers: %s", "compiled kernels" if state.scorer.prunes else "all items are scored, without kernels")
 
     @classmethod
     def open(

@@ -38,7 +38,7 @@ INLINE int is_candidate(const Tables *tables, const Questions *questions, int64_
 
 INLINE int is_left_out(const Questions *asked, int64_t query, int32_t row)
 {
-    return listed(asked->leave_out, asked->leave_out_starts[query], asked->leave_out_starts[query + 1], row) ||
+    return listed(asked->leave_out, asked->leave_out_starts[query], asked->leave_out_stops[query], row) ||
            listed(asked->hidden, 0, asked->hidden_count, row);
 }
 

@@ -6,10 +6,10 @@ import ctypes
 from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from felrec.data.events import Rows
 from felrec.model.kernels.native.tables import Questions, Tables, address
@@ -34,12 +34,18 @@ def answer(tables: Tables, queries: Queries, selections: Sequence[Selection], hi
     """The best items for each query, exactly. The arrays of `tables` must not change meanwhile."""
     kernels = library()
     assert kernels is not None, "ask `library` first"
+    ks = [min(selection.k, tables.catalogue) for selection in selections]
+    begins = [0, *accumulate(ks)]  # of the items found for each query
+    leave_out, out_ends = _joined([selection.leave_out for selection in selections])
+    candidates, candidate_ends = _joined([_candidates(selection) for selection in selections])
+    starts = [
+        -1 if selection.candidates is None else start
+        for selection, start in zip(selections, candidate_ends[:-1], strict=True)
+    ]
     count = len(queries)
-    k = np.array([min(selection.k, tables.catalogue) for selection in selections], dtype=np.int64)
-    leave_out, leave_out_starts = _joined([selection.leave_out for selection in selections])
-    candidates, starts = _joined([_candidates(selection) for selection in selections])
-    whole = np.array([selection.candidates is None for selection in selections])
-    candidate_starts, candidate_stops = np.where(whole, -1, starts[:-1]), starts[1:]
+    k, out_starts, out_stops, candidate_starts, candidate_stops = np.array(
+        [ks, out_ends[:-1], out_ends[1:], starts, candidate_ends[1:]], dtype=np.int64
+    )
     pending, times = queries.pending, queries.pending_times
     questions = Questions(
         count,
@@ -51,22 +57,23 @@ def answer(tables: Tables, queries: Queries, selections: Sequence[Selection], hi
         address(pending.stops, "i8"),
         address(k, "i8"),
         address(leave_out, "i4"),
-        address(leave_out_starts, "i8"),
+        address(out_starts, "i8"),
+        address(out_stops, "i8"),
         address(hidden, "i4"),
         len(hidden),
         address(candidates, "i4"),
         address(candidate_starts, "i8"),
         address(candidate_stops, "i8"),
     )
-    rows, scores = np.empty(k.sum(), dtype=np.int32), np.empty(k.sum(), dtype=np.float32)
+    rows, scores = np.empty(begins[-1], dtype=np.int32), np.empty(begins[-1], dtype=np.float32)
     found, scored = np.empty((2, count), dtype=np.int64)
     outputs = (array.ctypes.data for array in (rows, scores, found, scored))
     if kernels.felrec_answer(ctypes.addressof(tables), ctypes.addressof(questions), *outputs):
         raise MemoryError(f"not enough memory to answer {count} queries")
-    begins = (np.cumsum(k) - k).tolist()
+    ends = (begin + size for begin, size in zip(begins, found.tolist(), strict=False))
     return [
-        Found(rows[begin : begin + size], scores[begin : begin + size], of_query)
-        for begin, size, of_query in zip(begins, found.tolist(), scored.tolist(), strict=True)
+        Found(rows[begin:end], scores[begin:end], of_query)
+        for begin, end, of_query in zip(begins, ends, scored.tolist(), strict=False)
     ]
 
 
@@ -74,7 +81,7 @@ def _candidates(selection: Selection) -> Rows:
     return _NOTHING if selection.candidates is None else selection.candidates
 
 
-def _joined(lists: Sequence[Rows]) -> tuple[Rows, NDArray[np.int64]]:
+def _joined(lists: Sequence[Rows]) -> tuple[Rows, list[int]]:
     """Lists one after another, and where each begins and the last ends."""
-    ends = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-    return (np.concatenate(lists) if len(lists) > 1 else np.ascontiguousarray(lists[0])), ends
+    rows = lists[0] if len(lists) == 1 else np.concatenate(lists)
+    return np.ascontiguousarray(rows), [0, *accumulate(map(len, lists))]

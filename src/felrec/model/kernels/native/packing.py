@@ -13,7 +13,7 @@ from felrec.model.kernels.native import tables as native
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.paper.encoder import ITEM_SEQUENCE
 from felrec.model.signals.item_links import ItemLinks
-from felrec.model.signals.pooled_encoder import PooledEncoder, PreNormBlock
+from felrec.model.signals.pooled_encoder import PreNormBlock
 from felrec.model.signals.repetition import Repetition
 from felrec.model.signals.signal_set import SignalSet
 from felrec.model.signals.vectors import SOFT, Vectors
@@ -74,18 +74,17 @@ class Packer:
             float(np.mean([layer.bias.item() for layer in last])),
         )
 
-    def encoder(self, vectors: Vectors | None) -> native.Encoder:
-        """The weights of the encoder and the vectors of items."""
+    def encoder(self, vectors: Vectors | None, weights: Floats) -> native.Encoder:
+        """The encoder with its `encoder_weights`, and the vectors of items."""
         if vectors is None:
             return native.Encoder()
-        encoder, items = vectors.network.encoder, vectors.items.vectors.numpy()
-        blocks = [block for block in encoder.blocks if isinstance(block, PreNormBlock)]
+        items, blocks = vectors.items.vectors.numpy(), _blocks(vectors)
         return native.Encoder(
             vectors.width,
             blocks[0].attention.heads,
             blocks[0].expand.out_features,
             len(blocks),
-            self.at(_encoder_weights(encoder, blocks), "f4"),
+            self.at(weights, "f4"),
             self.at(items, "f4"),
             len(items),
             SOFT,
@@ -105,15 +104,22 @@ def _linear_layers(network: nn.Module) -> list[nn.Linear]:
     return [layer for layer in network.children() if isinstance(layer, nn.Linear)]
 
 
-def _encoder_weights(encoder: PooledEncoder, blocks: list[PreNormBlock]) -> Floats:
-    """All weights, in the order of encoder.h; matrices as (inputs, outputs)."""
+def _blocks(vectors: Vectors) -> list[PreNormBlock]:
+    return [block for block in vectors.network.encoder.blocks if isinstance(block, PreNormBlock)]
+
+
+def encoder_weights(vectors: Vectors | None) -> Floats:
+    """All weights of the encoder, in the order of encoder.h; matrices as (inputs, outputs)."""
+    if vectors is None:
+        return np.zeros(0, dtype=np.float32)
+    encoder = vectors.network.encoder
     parts = [
         encoder.positions + encoder.types[ITEM_SEQUENCE],
         encoder.recency[ITEM_SEQUENCE],
         encoder.attend.weight,
         encoder.output.weight.T,
     ]
-    for block in blocks:
+    for block in _blocks(vectors):
         parts += [block.attention_norm.weight, block.attention_norm.bias]
         parts += [block.attention.query_key_value.weight.T, block.attention.output.weight.T]
         parts += [block.feed_forward_norm.weight, block.feed_forward_norm.bias]

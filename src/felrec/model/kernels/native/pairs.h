@@ -61,6 +61,15 @@ typedef struct { /* one query while its pairs are collected */
 
 INLINE int is_candidate(const Tables *tables, const Questions *questions, int64_t query, int32_t row);
 
+/* Ask the memory for what is kept of an item: it arrives while further pairs are collected. */
+INLINE void fetch(const Tables *tables, int64_t row)
+{
+    const Encoder *encoder = &tables->encoder;
+    __builtin_prefetch(tables->items + row);
+    for (int64_t at = 0; at < encoder->width; at += LANES)
+        __builtin_prefetch(encoder->vectors + row * encoder->width + at);
+}
+
 /* The pair of an item; NULL for one that cannot be recommended. */
 INLINE Pair *pair_of(Collected *all, int32_t row)
 {
@@ -75,6 +84,7 @@ INLINE Pair *pair_of(Collected *all, int32_t row)
     all->set->numbers[slot] = (int32_t)all->count;
     Pair *pair = all->pairs + all->count++;
     *pair = (Pair){.row = row, .back = NEVER, .minutes = NEVER};
+    fetch(all->tables, row);
     return pair;
 }
 

@@ -72,7 +72,7 @@ typedef struct { /* queries, ragged lists as starts and stops */
     const int64_t *pending_starts, *pending_stops;
     const int64_t *k;
     const int32_t *leave_out; /* ascending within each query */
-    const int64_t *leave_out_starts;
+    const int64_t *leave_out_starts, *leave_out_stops;
     const int32_t *hidden; /* ascending, of all queries */
     int64_t hidden_count;
     const int32_t *candidates; /* ascending within each query */

@@ -101,6 +101,7 @@ class Questions(Structure):
         ("k", c_void_p),
         ("leave_out", c_void_p),
         ("leave_out_starts", c_void_p),
+        ("leave_out_stops", c_void_p),
         ("hidden", c_void_p),
         ("hidden_count", c_int64),
         ("candidates", c_void_p),
