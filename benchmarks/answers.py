@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny sizes, only to check that everything runs")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    sizes = (20_000, 2_000, 1_000) if arguments.quick else (1_200_000, 100_000, 50_000)
+    sizes = (20_000, 2_000, 1_000) if arguments.quick else (600_000, 100_000, 50_000)
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory(prefix="felrec-answers-") as temporary:
         work = arguments.work or Path(temporary)

@@ -121,7 +121,7 @@ def recommend(bench: Bench) -> Line:
 
 
 def recommend_default(bench: Bench) -> Line:
-    sizes = (20_000, 2_000, 1_000) if bench.quick else (1_200_000, 100_000, 50_000)
+    sizes = (20_000, 2_000, 1_000) if bench.quick else (600_000, 100_000, 50_000)
     world, path = ingested(bench.work, "bundled", *sizes), bench.work / "store-ingested.sqlite"
     if not path.exists():
         world.fill(path)

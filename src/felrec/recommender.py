@@ -265,7 +265,7 @@ class Found(NamedTuple):
 
     rows: Rows  # best first, at most k
     scores: NDArray[np.floating]
-    scored: int  # number of items that were scored to find them
+    scored: int  # number of scores that were computed to find them
 
 
 @runtime_checkable

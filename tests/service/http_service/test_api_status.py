@@ -60,7 +60,7 @@ def test_metrics_say_how_many_items_an_answer_scores(used: Opened) -> None:
     used.get("/v1/users/ada/recommendations")
     after = metrics(used)
     assert after["felrec_items_scored_count"] == before["felrec_items_scored_count"] + 1
-    assert 0 < after["felrec_items_scored_sum"] - before["felrec_items_scored_sum"] <= after["felrec_items"]
+    assert after["felrec_items_scored_sum"] > before["felrec_items_scored_sum"]
     assert after["felrec_pruned"] in (0, 1)
 
 

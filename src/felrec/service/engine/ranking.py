@@ -97,6 +97,8 @@ def _rank_among(scores: Scores, at: int) -> int | None:
 
 def known_items(state: ServingState, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
     """The rows of items, in order, and the names of unknown items."""
+    if not names:  # a question without a session
+        return _NOTHING, ()
     rows = state.items.rows(names)
     return rows[rows >= 0], tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row < 0)
 

@@ -175,10 +175,13 @@ INLINE void score_pairs(const Tables *tables, const Questions *asked, int64_t qu
 /* Score an item that is no pair, if it can be among the best. */
 INLINE void look_at(const Tables *tables, const Questions *asked, int64_t query, Asked *one, int32_t row)
 {
-    if (!(tables->upper[row] >= least_of(&one->best)) || tables->upper[row] == -INFINITY || contains(&one->pairs, row))
+    const float least = least_of(&one->best);
+    if (!(tables->upper[row] >= least) || tables->upper[row] == -INFINITY)
         return;
     one->looked++;
-    offer(asked, query, &one->best, tables->items[row].score + cosine_of(tables, one->user, row), row);
+    const float score = tables->items[row].score + cosine_of(tables, one->user, row);
+    if (score >= least && !contains(&one->pairs, row))
+        offer(asked, query, &one->best, score, row);
 }
 
 INLINE void visit(const Tables *tables, const Questions *asked, Asked *all)
@@ -211,7 +214,7 @@ INLINE int64_t most_pairs(const Tables *tables, const Questions *asked)
 }
 
 /* The best items of each query: rows and scores, k of a query after those of the one before it, best first. Their numbers
- * are in `found`, and the numbers of items that were scored in `looked`. Returns 0, or 1 if there is not enough memory. */
+ * are in `found`, and the numbers of scores that were computed in `looked`. Returns 0, or 1 if there is not enough memory. */
 ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, int32_t *rows, float *scores, int64_t *found,
                                 int64_t *looked)
 {

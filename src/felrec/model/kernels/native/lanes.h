@@ -20,6 +20,12 @@
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t int_lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
+#ifdef __clang__
+#define ROTATED(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
+#else
+#define ROTATED(x, ...) __builtin_shuffle(x, (int_lanes){__VA_ARGS__})
+#endif
+
 /* y (rows, 16 * blocks) += x (rows, inputs) w (inputs, ...); rows and blocks are constants, so that sums stay in registers. */
 INLINE void product_tile(const int rows, const int blocks, const float *x, int64_t x_step, int64_t inputs,
                          const float *w, int64_t w_step, float *y, int64_t y_step)
@@ -70,11 +76,10 @@ INLINE float dot(const float *a, const float *b, int64_t size)
     int64_t at = 0;
     for (; at + LANES <= size; at += LANES)
         sum += *(const lanes *)(a + at) * *(const lanes *)(b + at);
-    float total = 0;
-    for (int width = LANES / 2; width; width /= 2)
-        for (int lane = 0; lane < width; lane++)
-            sum[lane] += sum[lane + width];
-    total = sum[0];
+    sum += ROTATED(sum, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    sum += ROTATED(sum, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    sum += ROTATED(sum, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    float total = sum[0] + sum[1];
     for (; at < size; at++)
         total += a[at] * b[at];
     return total;
