@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
-from service_world import OF_THE_LOG, OF_USERS
+from service_world import OF_THE_LOG, OF_USERS, in_memory
 
 from felrec import runs
 from felrec.data.events import Events, all_rows
 from felrec.data.log import InteractionLog
-from felrec.data.seen import PairRecords, pair_records
+from felrec.data.seen import pair_records
 from felrec.data.split import split_log
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay
@@ -50,35 +50,18 @@ class Ingested:
 
     def fill(self, path: Path) -> None:
         """Create its store."""
-        pairs, names = self._columns()
-        tables = [TableSpec(name, values.dtype.str, values.shape[1:]) for name, values in self.state.items()]
         store = SqliteStore(path)
-        clock = float(self.log.times[-1])
-        store.begin(identity_of(self.model, empty=False), Base(*names, pairs, clock, tables, all_rows(self.state)))
+        store.begin(identity_of(self.model, empty=False), self._base())
         store.close()
 
     def contents(self) -> Contents:
         """The same without a file."""
-        pairs, (users, items) = self._columns()
-        return Contents(
-            identity=identity_of(self.model, empty=False),
-            users=[*users],
-            items=[*items],
-            pairs=pairs,
-            parts=np.array([0, len(pairs)]),
-            events=Events.of([], [], []),
-            blocks=np.zeros(1, dtype=np.int64),
-            applied=0,
-            clock=float(self.log.times[-1]),
-            state=self.state,
-            attributes={},
-            answers=[],
-            notes={},
-        )
+        return in_memory(self.model, self._base(), self.state)
 
-    def _columns(self) -> tuple[PairRecords, tuple[list[str], list[str]]]:
-        names = [self.user(row) for row in range(self.users)], [f"item-{row}" for row in range(self.items)]
-        return pair_records(self.log), names
+    def _base(self) -> Base:
+        users, items = [self.user(row) for row in range(self.users)], [f"item-{row}" for row in range(self.items)]
+        tables = [TableSpec(name, values.dtype.str, values.shape[1:]) for name, values in self.state.items()]
+        return Base(users, items, pair_records(self.log), float(self.log.times[-1]), tables, all_rows(self.state))
 
     def with_copies(self, items: int) -> Ingested:
         """A catalogue of `items`: every item again and again, each copy linked to copies and a little less popular."""
