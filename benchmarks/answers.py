@@ -25,6 +25,7 @@ from felrec import runs
 from felrec.answers.types import BestItems
 from felrec.fitted import FittedModel
 from felrec.item_score_cache import ItemScoreCache
+from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.ranking import recommend
@@ -46,7 +47,7 @@ class Race:
     """An engine that answers with and without the kernels."""
 
     def __init__(self, folder: Path, model: FittedModel, filled: Contents, users: list[str]) -> None:
-        self.engine = Engine(SqliteStore(folder / "store.sqlite"), model, filled, Limits(), None)
+        self.engine = Engine(SqliteStore(folder / "store.sqlite"), model, filled, Limits(), None, SteadyClock())
         self.state, self.users = self.engine._state, users
         self.scorers = {"all": ScoringAll(model.recommender), "kernels": ItemScoreCache(model.recommender)}
 

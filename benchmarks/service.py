@@ -33,6 +33,7 @@ from service_world import PAPER, QUICK, SMALL, World, contents, fill, make_run
 
 from felrec import runs
 from felrec.pretrained import PRETRAINED
+from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.store.sqlite import SqliteStore
@@ -214,7 +215,7 @@ def million(bench: Bench) -> Line:
     p50s = {}
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "store.sqlite")
-        engine = Engine(store, model, contents(model, world), Limits(), None)
+        engine = Engine(store, model, contents(model, world), Limits(), None, SteadyClock())
         for threads in (1, 2):
             torch.set_num_threads(threads)
             p50s[threads] = _median_ms(
