@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+KERNELS := $(sort $(wildcard src/felrec/model/kernels/native/*.[ch]))
+STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt $(KERNELS) | cksum | cut -d' ' -f1)
 
 .PHONY: setup demo test lint types docs cli-reference bench clean
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt $(KERNELS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "felrec needs Python 3.11 or newer; call make with PYTHON=/path/to/it"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -41,4 +42,4 @@ bench: setup
 	$(BIN)/python benchmarks/run.py $(CHECKOUT) $(if $(DATA),--data $(DATA)) $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist site runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) src/felrec/model/kernels/native/*.so build dist site runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

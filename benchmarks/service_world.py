@@ -70,16 +70,22 @@ def fill(path: Path, run: Path, world: World) -> None:
 def contents(model: FittedModel, world: World) -> Contents:
     """The same without a file, for benchmarks that only read."""
     state, pairs = made_up(model, world)
+    users, items = [world.user(row) for row in range(world.users)], [world.item(row) for row in range(world.items)]
+    return in_memory(model, Base(users, items, pairs, NEWEST, [], {}), state)
+
+
+def in_memory(model: FittedModel, base: Base, state: dict[str, np.typing.NDArray[Any]]) -> Contents:
+    """The contents of a store that was created from a base, with the rows of all tables."""
     return Contents(
         identity=identity_of(model, empty=False),
-        users=[world.user(row) for row in range(world.users)],
-        items=[world.item(row) for row in range(world.items)],
-        pairs=pairs,
-        parts=np.array([0, len(pairs)]),
+        users=list(base.users),
+        items=list(base.items),
+        pairs=base.pairs,
+        parts=np.array([0, len(base.pairs)]),
         events=Events.of([], [], []),
         blocks=np.zeros(1, dtype=np.int64),
         applied=0,
-        clock=NEWEST,
+        clock=base.clock,
         seconds=0.0,
         state=state,
         attributes={},

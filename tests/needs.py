@@ -22,6 +22,14 @@ def program(*names: str) -> str:
     return found or _missing(f"{' or '.join(names)} is not installed; install it with apt-get install {names[0]}")
 
 
+def kernels() -> None:
+    """The compiled kernels."""
+    from felrec.model.kernels.native.library import library
+
+    if library() is None:
+        _missing("felrec was installed without its compiled kernels; install a C compiler, then run make setup again")
+
+
 def _missing(reason: str) -> NoReturn:
     if os.environ.get("CI", "").lower() not in ("", "0", "false"):
         pytest.fail(f"{reason} (it may only be missing where CI is not set)", pytrace=False)

@@ -21,7 +21,7 @@ from felrec.errors import ConfigError, DataError
 from felrec.evaluation.protocols import replay
 from felrec.ids import spelled
 from felrec.item_score_cache import ItemScoreCache
-from felrec.recommender import Queries, Recommender, Representing, Tensors
+from felrec.recommender import Queries, Recommender, Representing, Selection, Tensors
 
 Id = int | str
 
@@ -66,15 +66,14 @@ class FittedModel:
         candidates: Sequence[Id] | None = None,
     ) -> list[Scored]:
         """The best k items for a user, from the whole catalogue or from `candidates`, as of `question_time`."""
+        _check(k)
         row = int(self._user_row(user))
-        items = self._catalogue() if candidates is None else self._known(self.item_ids.rows(list(candidates)))
-        leave_out = self.exclude_seen if exclude_seen is None else exclude_seen
-        if leave_out:
-            items = np.setdiff1d(items, self.seen.items(row))
-        if len(items) == 0:
-            return []
-        scores = self._scorer.score(Queries.now(np.array([row]), question_time(self.clock, self.now())), items)[0]
-        return self._best(scores, items, self.item_ids, k)
+        items = None if candidates is None else self._known(self.item_ids.rows(list(candidates)))
+        excluded = self.exclude_seen if exclude_seen is None else exclude_seen
+        selection = Selection(k, self.seen.items(row) if excluded else np.zeros(0, dtype=np.int32), items)
+        now = Queries.now(np.array([row]), question_time(self.clock, self.now()))
+        (found,) = self._scorer.best(now, [selection], len(self.item_ids))
+        return _named(found.rows, found.scores.tolist(), self.item_ids)
 
     def observe(self, events: InteractionLog | Iterable[tuple[Id, Id, float]]) -> None:
         """Apply a log, or (user, item, timestamp) events in time order; new ids are added.
@@ -138,11 +137,19 @@ class FittedModel:
         return self.recommender
 
     def _best(self, scores: Tensor, rows: Rows, ids: Vocabulary, k: int) -> list[Scored]:
-        if k < 1:
-            raise ConfigError(f"k={k}: must be at least 1")
+        _check(k)
         best = torch.topk(scores.float(), min(k, int(scores.isfinite().sum())))  # -inf: cannot be represented
-        names: Sequence[Id] = ids.ids(rows[best.indices.cpu().numpy()])
-        return [Scored(name, score) for name, score in zip(names, best.values.tolist(), strict=True)]
+        return _named(rows[best.indices.cpu().numpy()], best.values.tolist(), ids)
+
+
+def _check(k: int) -> None:
+    if k < 1:
+        raise ConfigError(f"k={k}: must be at least 1")
+
+
+def _named(rows: Rows, scores: list[float], ids: Vocabulary) -> list[Scored]:
+    names: Sequence[Id] = ids.ids(rows)
+    return [Scored(name, score) for name, score in zip(names, scores, strict=True)]
 
 
 def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Times]:

@@ -1,20 +1,25 @@
-"""Caches the query-independent part of scores between requests."""
+"""Finds the best items for queries, and caches the query-independent part of scores between requests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from felrec.data.events import RowChange, Rows
-from felrec.recommender import ItemScoring, Queries, Recommender, Servable
+from felrec.recommender import Found, ItemScoring, Queries, Recommender, Selection, Servable, TopK
+
+_SPARE = 1_024  # the scores of a catalogue are kept up to a multiple of this: a new item needs no new computation
+_NOTHING = np.zeros(0, dtype=np.int32)
 
 
 @dataclass
 class _Kept:
-    rows: Rows
+    rows: Rows  # 0, 1, 2, … of the whole catalogue
     scores: Any  # of the model
     version: int  # version of the model that the scores belong to
 
@@ -22,19 +27,39 @@ class _Kept:
 class ItemScoreCache:
     """Scores with one recommender and caches the item scores of the whole catalogue until they change.
 
-    Several threads may call `score` at the same time, but not while another one calls `apply_change`.
+    Several threads may call `score` and `best` at the same time, but not while another one calls `apply_change`.
     """
 
     def __init__(self, recommender: Recommender) -> None:
         self._recommender = recommender
         self._model = recommender if isinstance(recommender, ItemScoring) else None
+        self._top_k = recommender if isinstance(recommender, TopK) else None
         self._kept: _Kept | None = None
+
+    @property
+    def prunes(self) -> bool:
+        """Whether the best items of a large catalogue are found without scoring all of them."""
+        return self._top_k is not None and self._top_k.prunes
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """The same as the recommender's `score`."""
         if self._model is None:
             return self._recommender.score(queries, candidates)
-        return self._model.score_with(queries, self._item_scores(self._model, candidates))
+        return self._model.score_with(queries, self._item_scores(self._model, candidates))[:, : len(candidates)]
+
+    def best(
+        self, queries: Queries, selections: Sequence[Selection], catalogue: int, hidden: Rows = _NOTHING
+    ) -> list[Found]:
+        """The best items for each query, from a catalogue of so many items without the `hidden` ones."""
+        model, kept = self._top_k, self._current()
+        if model is None or not self.prunes or not catalogue:
+            return self._ranked(queries, selections, catalogue, hidden)
+        if kept is None or len(kept.rows) < catalogue:
+            if all(selection.candidates is not None for selection in selections):  # a few items are scored sooner
+                return self._ranked(queries, selections, catalogue, hidden)
+            rows = np.arange(-(-catalogue // _SPARE) * _SPARE, dtype=np.int32)
+            kept = self._kept = _Kept(rows, model.item_scores(rows), model.version)
+        return model.best_with(queries, kept.scores, selections, hidden)
 
     def apply_change(self, change: RowChange) -> None:
         """Apply a change to the recommender and update the cached scores."""
@@ -47,9 +72,25 @@ class ItemScoreCache:
     def _servable(self) -> Servable:
         return cast(Servable, self._recommender)
 
+    def _ranked(self, queries: Queries, selections: Sequence[Selection], catalogue: int, hidden: Rows) -> list[Found]:
+        """The best items by scoring all; queries for the whole catalogue are scored together."""
+        every = np.arange(catalogue, dtype=np.int32)
+        whole = np.flatnonzero([selection.candidates is None for selection in selections])
+        scores = iter(self.score(queries[whole], every) if len(whole) and catalogue else torch.zeros(len(whole), 0))
+        answers = []
+        for at, selection in enumerate(selections):
+            if selection.candidates is None:
+                rows, of_query = every, next(scores)
+            else:
+                rows = selection.candidates
+                of_query = self.score(queries[at : at + 1], rows)[0] if len(rows) else torch.zeros(0)
+            answers.append(_top(rows, of_query, selection, hidden))
+        return answers
+
     def _item_scores(self, model: ItemScoring, candidates: Rows) -> Any:
-        kept = self._current()
-        if kept is not None and np.array_equal(kept.rows, candidates):
+        """Item scores of candidates; those that were kept may have some more at their end."""
+        kept, count = self._current(), len(candidates)
+        if kept and 0 <= len(kept.rows) - count < _SPARE and np.array_equal(kept.rows[:count], candidates):
             return kept.scores
         scores = model.item_scores(candidates)
         if len(candidates) and int(candidates[-1]) == len(candidates) - 1:  # the whole catalogue; subsets seldom recur
@@ -59,3 +100,12 @@ class ItemScoreCache:
     def _current(self) -> _Kept | None:
         model, kept = self._model, self._kept
         return kept if kept is not None and model is not None and kept.version == model.version else None
+
+
+def _top(rows: Rows, scores: Tensor, selection: Selection, hidden: Rows) -> Found:
+    """The best of rows (C,) by their scores (C,), without those left out and those that cannot be scored."""
+    out = np.isin(rows, np.concatenate([selection.leave_out, hidden]))
+    allowed = scores.cpu().masked_fill(torch.from_numpy(out), -torch.inf) if out.any() else scores.cpu()
+    top = torch.topk(allowed, min(selection.k, len(rows)))
+    found = (top.values > -torch.inf).numpy()
+    return Found(rows[top.indices.numpy()][found], top.values.numpy()[found], len(rows))

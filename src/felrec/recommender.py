@@ -7,9 +7,9 @@ separately, because the same weights work on another log.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -249,6 +249,39 @@ class ItemScoring(Servable, Protocol):
 
     def score_with(self, queries: Queries, scores: Any) -> Tensor:
         """The same as `score` for the candidates of these item scores."""
+        ...
+
+
+class Selection(NamedTuple):
+    """How many items to find for a query, and which may be found."""
+
+    k: int
+    leave_out: Rows  # ascending
+    candidates: Rows | None = None  # ascending; None: the whole catalogue
+
+
+class Found(NamedTuple):
+    """The best items for a query."""
+
+    rows: Rows  # best first, at most k
+    scores: NDArray[np.floating]
+    scored: int  # number of scores that were computed to find them
+
+
+@runtime_checkable
+class TopK(ItemScoring, Protocol):
+    """A recommender that finds the best items without scoring all of them."""
+
+    @property
+    def prunes(self) -> bool:
+        """Whether it can do so on this machine."""
+        ...
+
+    def best_with(self, queries: Queries, scores: Any, selections: Sequence[Selection], hidden: Rows) -> list[Found]:
+        """The items with the highest of `score_with`, given item scores of the whole catalogue (rows 0, 1, 2, …).
+
+        `hidden` are items to leave out of every answer, ascending. Equal scores are in ascending order of rows.
+        """
         ...
 
 

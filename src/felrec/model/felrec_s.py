@@ -9,6 +9,8 @@ before each event.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -18,14 +20,16 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
+from felrec.model.compiled_scores import CompiledScores
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.item_scores import ItemScores
+from felrec.model.kernels.native.library import library
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.pairs import Candidates, PairFeatures, collect
 from felrec.model.signals.signal_set import SignalSet
 from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.model_kind import ModelKind
-from felrec.recommender import EVERYTHING, ErasureContext, LearnedWeights, Queries, Tensors
+from felrec.recommender import EVERYTHING, ErasureContext, Found, LearnedWeights, Queries, Selection, Tensors
 
 CONTEXT_FEATURES = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
@@ -97,6 +101,19 @@ class FELRecS(LearnedWeights):
             _add(scores, pairs, gains.mean(dim=1))
             unseen = torch.from_numpy(items.candidates.events == 0).to(self.device)
             return scores.masked_fill_(unseen, -torch.inf)
+
+    @property
+    def prunes(self) -> bool:
+        """Whether there are compiled kernels; not on a GPU."""
+        return self.device.type == "cpu" and library() is not None
+
+    def best_with(
+        self, queries: Queries, scores: ItemScores, selections: Sequence[Selection], hidden: Rows
+    ) -> list[Found]:
+        """The items with the highest scores, by the compiled kernels."""
+        if scores.compiled is None:
+            scores.compiled = CompiledScores(scores, self.signals, self.pair_network, self._log_features())
+        return scores.compiled.best(queries, selections, hidden, self.version)
 
     def pair_features(self, queries: Queries, candidates: Candidates) -> PairFeatures:
         """All pairs of a query and a candidate that a signal has features for, with their features by name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor
 from felrec.data.events import Rows
 from felrec.model.signals.pairs import Candidates
 from felrec.model.signals.signal_set import SignalSet
+
+if TYPE_CHECKING:
+    from felrec.model.compiled_scores import CompiledScores
 
 # Items are scored in chunks of one shape: the last bits of a product depend on its number of rows, and what was kept
 # and renewed in part must equal what is computed anew.
@@ -26,6 +30,7 @@ class ItemScores:
         self.candidates = Candidates.of(rows, signals.recent)
         self.log_events = torch.log1p(torch.from_numpy(self.candidates.events))  # (C,)
         self.features = features_of(rows, signals)  # (C, F)
+        self.compiled: CompiledScores | None = None  # the same for the kernels, once they need it
         self.scores = torch.zeros(len(rows), 1)  # (C, members of an ensemble that learns, or 1)
         self._moment = moment_of(signals)
 
@@ -54,6 +59,8 @@ class ItemScores:
         self.log_events[at] = torch.log1p(torch.from_numpy(self.candidates.events[columns]))
         self.features[at] = features_of(items, signals)
         self._compute(np.unique(columns // _CHUNK * _CHUNK).tolist(), network)
+        if self.compiled is not None:
+            self.compiled.renew(columns)
         return True
 
     def _compute(self, starts: Iterable[int], network: ItemNetwork) -> None:

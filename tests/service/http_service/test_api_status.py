@@ -55,6 +55,15 @@ def test_metrics_count(used: Opened) -> None:
     assert after["process_resident_memory_bytes"] > 2**20
 
 
+def test_metrics_say_how_many_items_an_answer_scores(used: Opened) -> None:
+    before = metrics(used)
+    used.get("/v1/users/ada/recommendations")
+    after = metrics(used)
+    assert after["felrec_items_scored_count"] == before["felrec_items_scored_count"] + 1
+    assert after["felrec_items_scored_sum"] > before["felrec_items_scored_sum"]
+    assert after["felrec_pruned"] in (0, 1)
+
+
 def test_routes_are_counted_by_template(used: Opened) -> None:
     text = used.get("/metrics").text
     assert 'felrec_request_seconds_count{method="GET",route="/v1/users/{id}/recommendations",status="200"}' in text

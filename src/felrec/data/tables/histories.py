@@ -46,6 +46,11 @@ class Histories:
         self._ring.clear()
         self._count.clear()
 
+    @property
+    def columns(self) -> TableState:
+        """Rings and counts of all owners, as views."""
+        return {"ring": self._ring.values, "count": self._count.values}
+
     def counts(self, owners: NDArray[np.integer]) -> NDArray[np.int64]:
         """Number of events of each owner so far, not limited by `length`."""
         return self._count.read(owners)
@@ -133,7 +138,7 @@ class Histories:
 
     def state(self) -> TableState:
         """A copy of the rings and counts."""
-        return {"ring": self._ring.values.copy(), "count": self._count.values.copy()}
+        return {name: values.copy() for name, values in self.columns.items()}
 
     def load_state(self, state: TableState) -> None:
         """Replace all rings and counts by what `state` returned."""

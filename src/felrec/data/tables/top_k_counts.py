@@ -39,6 +39,11 @@ class TopKCounts:
         """The highest row of an owner plus one."""
         return len(self._columns["other"])
 
+    @property
+    def columns(self) -> TableState:
+        """Every column (owners, size), as a view."""
+        return {name: column.values for name, column in self._columns.items()}
+
     def clear(self) -> None:
         """Remove all counts."""
         for column in self._columns.values():
@@ -121,7 +126,7 @@ class TopKCounts:
 
     def state(self) -> TableState:
         """A copy of all rows."""
-        return {name: column.values.copy() for name, column in self._columns.items()}
+        return {name: values.copy() for name, values in self.columns.items()}
 
     def load_state(self, state: TableState) -> None:
         """Replace all rows by what `state` returned."""

@@ -80,9 +80,14 @@ class Cache:
         self._table[used : rows + 1], self._lengths[used : rows + 1] = 0.0, 0.0
         self._rows = rows
 
+    @property
+    def vectors(self) -> Tensor:
+        """All vectors (rows, D) in use, as a view."""
+        return self._table[1 : self._rows + 1]
+
     def snapshot(self) -> Tensor:
         """A copy (rows, D) on the CPU."""
-        return self._table[1 : self._rows + 1].clone().cpu()
+        return self.vectors.clone().cpu()
 
     def restore(self, snapshot: Tensor) -> None:
         """Restore what `snapshot` returned."""

@@ -33,7 +33,7 @@ class HitRates:
     def __init__(self, signals: Sequence[PairSignal], recent: RecentEvents, trend: Trend) -> None:
         self._signals, self._recent, self._trend = signals, recent, trend
         sizes = [signal.bucket_count for signal in signals]
-        self._starts = np.cumsum([0, *sizes[:-1]])
+        self.starts = np.cumsum([0, *sizes[:-1]])
         self._signal_of = np.repeat(np.arange(len(sizes)), sizes)
         self.names = tuple(f"hit_rates.{signal.names[0].partition('.')[0]}" for signal in signals)
         self.clear()
@@ -44,11 +44,17 @@ class HitRates:
 
     def features(self, buckets: Ints) -> Floats:
         """Log hit rates (M, signals) of pairs by their buckets (M, signals); 0 where a signal has no bucket."""
+        features: Floats = np.append(self.by_cell, np.float32(0))[self._cells(buckets)]
+        return features
+
+    @property
+    def by_cell(self) -> Floats:
+        """Log hit rates (cells,) of the buckets of all signals, one signal after another."""
         taken, pairs = self._counts
         of_signal = (np.bincount(self._signal_of, taken) + 0.01) / (np.bincount(self._signal_of, pairs) + 10)
         rate = (taken + _PRIOR * of_signal[self._signal_of]) / (pairs + _PRIOR)
-        features: Floats = np.append(np.log(rate / _FAINT + 1) / 3, 0).astype(np.float32)[self._cells(buckets)]
-        return features
+        logarithms: Floats = (np.log(rate / _FAINT + 1) / 3).astype(np.float32)
+        return logarithms
 
     def change(self, block: BlockView) -> RowChange:
         """The counts after a block: adds the pairs and hits of its sampled events."""
@@ -78,7 +84,7 @@ class HitRates:
 
     def _cells(self, buckets: Ints) -> Ints:
         """Columns of the table of counts, -1 where a signal has no bucket."""
-        return np.where(buckets >= 0, buckets + self._starts, -1)
+        return np.where(buckets >= 0, buckets + self.starts, -1)
 
     def apply_change(self, change: RowChange) -> None:
         """Copy the counts of a change."""

@@ -47,8 +47,8 @@ class ItemLinks(OneTable, ABC):
     bucket_count = 2 * _STRENGTHS
 
     def __init__(self, size: int, recent: RecentEvents) -> None:
-        self._counts, self._recent = TopKCounts(size, _FADE), recent
-        super().__init__(self._counts, self.table)
+        self.counts, self._recent = TopKCounts(size, _FADE), recent
+        super().__init__(self.counts, self.table)
 
     @staticmethod
     @abstractmethod
@@ -62,10 +62,10 @@ class ItemLinks(OneTable, ABC):
         history, mask = history[:, backwards], mask[:, backwards]  # the newest first
         query, place = np.nonzero(mask)
         mine = history[query, place]
-        linked = self._counts.of(mine)
+        linked = self.counts.of(mine)
         columns = candidates.columns(linked["other"]).ravel()
         found = np.flatnonzero(columns >= 0)
-        of_mine = found // self._counts.size
+        of_mine = found // self.counts.size
         return LinkedPairs(
             keys=query[of_mine] * len(candidates) + columns[found],
             count=linked["count"].ravel()[found],
@@ -77,14 +77,14 @@ class ItemLinks(OneTable, ABC):
 
     def linked(self, items: Rows, others: Rows) -> NDArray[np.bool_]:
         """Whether each item (B,) is linked to another one (B,)."""
-        linked: NDArray[np.bool_] = (self._counts.of(items)["other"] == others[:, None]).any(axis=1)
+        linked: NDArray[np.bool_] = (self.counts.of(items)["other"] == others[:, None]).any(axis=1)
         return linked
 
     def change(self, block: BlockView) -> RowChange:
         """The links of the items that a block touches; an item without links gets an empty row."""
         items = block.events.items
         links = self.links(block.history, _linking(block.history, block.mask, items), items)
-        return prefixed(self.table, self._counts.change(*links, also=items))
+        return prefixed(self.table, self.counts.change(*links, also=items))
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The links of the user's items without those that this user made."""
@@ -92,7 +92,7 @@ class ItemLinks(OneTable, ABC):
         before = Pending.within_block(alone, context.order)
         history, mask = Histories(self._recent.length).recent(alone, before)
         links = self.links(history, _linking(history, mask, context.order), context.order)
-        return prefixed(self.table, self._counts.without(context.items, *links))
+        return prefixed(self.table, self.counts.without(context.items, *links))
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ class Repetition(OneTable):
     bucket_count = _TIMES * _BACK * 2
 
     def __init__(self, size: int, recent: RecentEvents) -> None:
-        self._counts, self._recent = TopKCounts(size, _FADE, marks=("nth", "minute")), recent
-        super().__init__(self._counts, _TABLE)
+        self.counts, self._recent = TopKCounts(size, _FADE, marks=("nth", "minute")), recent
+        super().__init__(self.counts, _TABLE)
 
     def find(self, queries: Queries, candidates: Candidates) -> OwnPairs:
         """The user's own items, pending ones included."""
@@ -47,11 +47,11 @@ class Repetition(OneTable):
 
     def had(self, users: Rows, items: Rows) -> NDArray[np.bool_]:
         """Whether each user (B,) is known to have had an item (B,)."""
-        had: NDArray[np.bool_] = (self._counts.of(users)["other"] == items[:, None]).any(axis=1)
+        had: NDArray[np.bool_] = (self.counts.of(users)["other"] == items[:, None]).any(axis=1)
         return had
 
     def _stored(self, queries: Queries) -> OwnItems:
-        rows = self._counts.of(queries.users)
+        rows = self.counts.of(queries.users)
         query, slot = np.nonzero(rows["other"] >= 0)
         place = self._recent.taken(queries)[query] - rows["nth"][query, slot]
         minutes = _minutes_since(rows["minute"][query, slot], queries.times[query])
@@ -67,11 +67,11 @@ class Repetition(OneTable):
         """The counts of the users that a block touches."""
         events = block.events
         marks = {"nth": block.taken.astype(np.int32), "minute": (events.times // 60).astype(np.int32)}
-        return prefixed(_TABLE, self._counts.change(events.users, events.items, **marks))
+        return prefixed(_TABLE, self.counts.change(events.users, events.items, **marks))
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """No counts for the user."""
-        return prefixed(_TABLE, self._counts.blank(one_row(user)))
+        return prefixed(_TABLE, self.counts.blank(one_row(user)))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from felrec.model.signals.signal import Ints, one_row
 from felrec.recommender import ErasureContext, Queries
 
 _USERS, _ITEMS = "user_cache", "item_cache"
-_SOFT = 1e-3  # added to the squared length of a vector: a short one points nowhere in particular
+SOFT = 1e-3  # added to the squared length of a vector: a short one points nowhere in particular
 
 
 class VectorNetwork(nn.Module):
@@ -127,4 +127,4 @@ class Vectors:
 
 def _direction(vectors: Tensor) -> Tensor:
     """Vectors of about unit length; smooth where they vanish."""
-    return vectors * torch.rsqrt(vectors.square().sum(dim=1, keepdim=True) + _SOFT)
+    return vectors * torch.rsqrt(vectors.square().sum(dim=1, keepdim=True) + SOFT)

@@ -52,6 +52,7 @@ class Engine(ReadOnlyEngine):
         self._started = clock.now()
         if problem := self._clock_problem():
             _log.warning(problem)
+        _log.info("answers: %s", "compiled kernels" if state.scorer.prunes else "all items are scored, without kernels")
 
     @classmethod
     def open(
@@ -144,6 +145,7 @@ class Engine(ReadOnlyEngine):
     def health(self) -> Health:
         """Status and statistics of the engine; never waits for the writer."""
         state, commits, trouble = self._state, self._committer.commits, self._store.trouble()
+        work = self._exposure.work
         events = state.index.item_events
         problem = str(trouble) if trouble else commits.problem
         unready = "restart the service; its log says why" if self._committer.broken else None
@@ -170,6 +172,9 @@ class Engine(ReadOnlyEngine):
             clock_problem=self._clock_problem(),
             last_commit_ms=1_000 * commits.seconds,
             commits=commits.count,
+            answers=work.answers,
+            items_scored=work.items_scored,
+            pruned=state.scorer.prunes,
             last_batch_ms=1_000 * commits.applied_seconds,
             store_bytes=self._store.size(),
             started=self._started,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +15,26 @@ from felrec.data.events import Rows
 _REMEMBERED = 1_000  # answers
 
 
+class Work(NamedTuple):
+    """What all answers took."""
+
+    answers: int
+    items_scored: int
+
+
 class Exposure:
     """The items of the last answers. All methods may be called from any thread."""
 
     def __init__(self) -> None:
         self._answers: deque[Rows] = deque(maxlen=_REMEMBERED)
+        self._lock = threading.Lock()
+        self.work = Work(0, 0)
 
-    def add(self, rows: Rows) -> None:
-        """Record the items of one answer."""
+    def add(self, rows: Rows, scored: int) -> None:
+        """Record the items of one answer, and how many were scored to find them."""
         self._answers.append(rows)
+        with self._lock:
+            self.work = Work(self.work.answers + 1, self.work.items_scored + scored)
 
     def bias(self, item_events: NDArray[np.int64]) -> Evenness:
         """Statistics of the recorded answers, given the number of events of each item."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from felrec.answers.types import BestItems, Rank, Ranks, Recommendation
 from felrec.data.events import Rows
 from felrec.data.pending import Pending
-from felrec.recommender import Queries
+from felrec.recommender import Queries, Selection
 from felrec.service.engine.exposure import Exposure
 from felrec.service.engine.presenters import scored_items
 from felrec.service.engine.serving_state import ServingState
@@ -32,37 +32,40 @@ class Wanted(NamedTuple):
 
     user: int  # -1: unknown
     session: Rows
-    leave_out: Rows  # items to exclude
-    candidates: Rows | None  # ascending; None: the whole catalogue
-    k: int
+    selection: Selection
     ignored: tuple[str, ...]
 
 
 def recommend(state: ServingState, questions: Sequence[Question], exposure: Exposure) -> list[BestItems]:
     """The best available items for each question. All questions about the whole catalogue are scored together."""
     wanted = [_wanted(state, question) for question in questions]
-    rows = np.arange(len(state.items), dtype=np.int32)
-    scores = iter(_scores(state, [one for one in wanted if one.candidates is None], rows))
+    queries = _queries(state, [one.user for one in wanted], [one.session for one in wanted])
+    selections = [one.selection for one in wanted]
     answers = []
-    for question, one in zip(questions, wanted, strict=True):
-        if one.candidates is None:
-            found = _best(state, one, next(scores), rows)
-        else:
-            found = _best(state, one, _scores(state, [one], one.candidates)[0], one.candidates)
-        exposure.add(np.array([row for row, _ in found], dtype=np.int32))
+    best_items = state.scorer.best(queries, selections, len(state.items), state.attributes.hidden)
+    for question, one, found in zip(questions, wanted, best_items, strict=True):
+        exposure.add(found.rows, found.scored)
         known = one.user >= 0 or len(one.session) > 0
-        items = scored_items(state, found, Recommendation)
+        best_first = list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+        items = scored_items(state, best_first, Recommendation)
         answers.append(BestItems(known, items, one.ignored, user=question.user))
     return answers
 
 
-def scores_of(state: ServingState, users: Sequence[int], rows: Rows, sessions: Sequence[Rows] | None = None) -> Scores:
-    """Scores (B, C) of items for users; a user without a row (-1) is represented by a session. Returns a copy."""
+def scores_of(state: ServingState, users: Sequence[int], rows: Rows) -> Scores:
+    """Scores (B, C) of items for users, of whom some may have no row (-1)."""
+    scores: Scores = state.scorer.score(_queries(state, users), rows).cpu().numpy()
+    return scores
+
+
+def _queries(state: ServingState, users: Sequence[int], sessions: Sequence[Rows] = ()) -> Queries:
+    """Queries as of now; a user without a row (-1) is represented by a session."""
     stranger = len(state.users)  # the next free row: a user without a history
     who = np.array([user if user >= 0 else stranger for user in users], dtype=np.int32)
-    pending = Pending.of([session.tolist() for session in sessions]) if sessions else Pending.none(len(who))
-    queries = Queries(who, np.full(len(who), state.question_time), pending)
-    return np.array(state.scorer.score(queries, rows).cpu().numpy())
+    pending = Pending.none(len(who))
+    if any(map(len, sessions)):
+        pending = Pending.of([session.tolist() for session in sessions])
+    return Queries(who, np.full(len(who), state.question_time), pending)
 
 
 def best(scores: Scores, rows: Rows, k: int) -> Best:
@@ -94,6 +97,8 @@ def _rank_among(scores: Scores, at: int) -> int | None:
 
 def known_items(state: ServingState, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
     """The rows of items, in order, and the names of unknown items."""
+    if not names:  # a question without a session
+        return _NOTHING, ()
     rows = state.items.rows(names)
     return rows[rows >= 0], tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row < 0)
 
@@ -103,9 +108,9 @@ def _wanted(state: ServingState, question: Question) -> Wanted:
     session, unknown = known_items(state, question.session)
     leave_out = _NOTHING
     if state.model.exclude_seen if question.exclude_seen is None else question.exclude_seen:
-        leave_out = state.index.seen(user) if user >= 0 else session
+        leave_out = np.sort(state.index.seen(user) if user >= 0 else session)
     candidates, ignored = _candidates(state, question.candidates, question.tags)
-    return Wanted(user, session, leave_out, candidates, question.k, (*unknown, *ignored))
+    return Wanted(user, session, Selection(question.k, leave_out, candidates), (*unknown, *ignored))
 
 
 def _candidates(
@@ -117,17 +122,3 @@ def _candidates(
     rows, ignored = known_items(state, names)
     rows = np.unique(rows)
     return (np.intersect1d(rows, state.attributes.tagged(tags)) if tags else rows), ignored
-
-
-def _scores(state: ServingState, wanted: Sequence[Wanted], rows: Rows) -> Scores:
-    if not len(wanted) or not len(rows):
-        return np.zeros((len(wanted), len(rows)), dtype=np.float32)
-    return scores_of(state, [one.user for one in wanted], rows, [one.session for one in wanted])
-
-
-def _best(state: ServingState, wanted: Wanted, scores: Scores, rows: Rows) -> Best:
-    """The best of rows (C,) by their scores (C,), without excluded and hidden items; overwrites the scores."""
-    for out in (wanted.leave_out, state.attributes.hidden):
-        if len(out):
-            scores[out if wanted.candidates is None else np.isin(rows, out)] = -np.inf
-    return best(scores, rows, wanted.k)

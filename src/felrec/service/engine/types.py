@@ -56,5 +56,8 @@ class Health(EngineStats):
 
     journal: int  # events since the store was created
     commits: int
+    answers: int  # recommendations since the start
+    items_scored: int  # items that were scored for them
+    pruned: bool  # whether answers need not score all items
     started: float  # start time
     unready: str | None  # why it is not ready: what to do, without names of files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Histogram, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
@@ -126,6 +126,11 @@ class _State(Collector):
             ),
             ("queue_depth", "Events queued to be made durable.", health.queue_depth),
             ("queue_limit", "Queue length beyond which posts are answered with 429.", health.queue_limit),
+            (
+                "pruned",
+                "1 if compiled kernels find the best items without scoring all.",
+                health.pruned,
+            ),
             ("items", "Items in the catalogue.", health.items),
             ("users", "Known users.", health.users),
             ("described_items", "Items with attributes, and deleted ones.", health.described_items),
@@ -143,6 +148,8 @@ class _State(Collector):
             ),
         ):
             yield GaugeMetricFamily(f"felrec_{name}", text, float(value))
+        scored = "Items that were scored for an answer; with compiled kernels a few hundred of the catalogue."
+        yield SummaryMetricFamily("felrec_items_scored", scored, health.answers, float(health.items_scored))
         yield CounterMetricFamily("felrec_commits", "Transactions since the start.", float(health.commits))
         yield CounterMetricFamily("felrec_audit_dropped", "Entries missing from the audit log.", self.audit_dropped())
         yield CounterMetricFamily(

@@ -1,0 +1,153 @@
+/* The vector of a user, from the vectors of the newest items: pooled_encoder.py for one history. */
+
+#ifndef FELREC_ENCODER_H
+#define FELREC_ENCODER_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lanes.h"
+#include "tables.h"
+
+enum { SIDE = 1 }; /* of items, in seeds */
+
+INLINE uint64_t splitmix64(uint64_t number)
+{
+    uint64_t word = (number + 1) * 0x9E3779B97F4A7C15u;
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9u;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EBu;
+    return word ^ (word >> 31);
+}
+
+/* The vector of an item; one that was never written is its seed (seeds.py). */
+INLINE void read_vector(const Encoder *encoder, int64_t row, float *vector)
+{
+    const int64_t width = encoder->width, words = (width + 63) / 64;
+    if (row < encoder->rows) {
+        memcpy(vector, encoder->vectors + row * width, width * sizeof(float));
+        return;
+    }
+    const float size = 1 / sqrtf((float)width);
+    for (int64_t at = 0; at < width; at++) {
+        uint64_t word = splitmix64(((uint64_t)row * 2 + SIDE) * (uint64_t)words + (uint64_t)(at / 64));
+        vector[at] = word >> (at % 64) & 1 ? size : -size;
+    }
+}
+
+INLINE void layer_norm(const float *x, const float *weight, const float *bias, int64_t width, float *y)
+{
+    float mean = 0, variance = 0;
+    for (int64_t at = 0; at < width; at++)
+        mean += x[at];
+    mean /= (float)width;
+    for (int64_t at = 0; at < width; at++)
+        variance += (x[at] - mean) * (x[at] - mean);
+    const float scale = 1 / sqrtf(variance / (float)width + 1e-5f);
+    for (int64_t at = 0; at < width; at++)
+        y[at] = (x[at] - mean) * scale * weight[at] + bias[at];
+}
+
+INLINE int64_t whole_lanes(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
+
+/* Weights of `count` numbers, which are followed by room for whole lanes. */
+INLINE void softmax(float *x, int64_t count)
+{
+    float most = x[0], total = 0;
+    for (int64_t at = 1; at < count; at++)
+        most = x[at] > most ? x[at] : most;
+    for (int64_t at = count; at < whole_lanes(count); at++)
+        x[at] = most;
+    for (int64_t at = 0; at < count; at += LANES)
+        *(lanes *)(x + at) = exponential(*(lanes *)(x + at) - most);
+    for (int64_t at = 0; at < count; at++)
+        total += x[at];
+    for (int64_t at = 0; at < count; at++)
+        x[at] /= total;
+}
+
+/* x (n, width) += attention of the normalised x; `packed` holds queries, keys and values (n, 3 * width). */
+INLINE void attend(const float *packed, int64_t n, int64_t width, int64_t heads, const float *output, float *x, float *room)
+{
+    const int64_t part = width / heads, wide = whole_lanes(n);
+    const float scale = 1 / sqrtf((float)part);
+    float *keys = room, *share = keys + part * wide, *mixed = share + n * wide;
+    memset(mixed, 0, n * width * sizeof(float));
+    for (int64_t head = 0; head < heads; head++) {
+        const float *query = packed + head * part, *key = query + width, *value = key + width;
+        memset(keys, 0, part * wide * sizeof(float));
+        for (int64_t at = 0; at < n; at++)
+            for (int64_t of = 0; of < part; of++)
+                keys[of * wide + at] = key[at * 3 * width + of] * scale;
+        memset(share, 0, n * wide * sizeof(float));
+        add_product(n, query, 3 * width, part, keys, wide, wide, share, wide);
+        for (int64_t at = 0; at < n; at++)
+            softmax(share + at * wide, n);
+        add_product(n, share, wide, n, value, 3 * width, part, mixed + head * part, width);
+    }
+    add_product(n, mixed, width, width, output, width, width, x, width);
+}
+
+/* Floats of scratch memory for histories of up to n positions. */
+INLINE int64_t encoder_room(const Encoder *encoder, int64_t n)
+{
+    const int64_t width = encoder->width, inner = encoder->feed_forward > 3 * width ? encoder->feed_forward : 3 * width;
+    const int64_t part = width ? width / encoder->heads : 0, wide = whole_lanes(n);
+    return n * (4 * width + inner) + part * wide + n * wide + wide + 2 * width;
+}
+
+/* One block: x += attention(norm(x)), then x += feed forward(norm(x)). Returns the weights of the next block. */
+INLINE const float *encode_block(const Encoder *encoder, const float *weights, int64_t n, float *x, float *normal, float *inner,
+                                 float *room)
+{
+    const int64_t width = encoder->width, wide = encoder->feed_forward;
+    const float *attention_norm = weights, *packed = attention_norm + 2 * width, *output = packed + 3 * width * width;
+    const float *last_norm = output + width * width, *expand = last_norm + 2 * width, *expand_bias = expand + width * wide;
+    const float *contract = expand_bias + wide, *contract_bias = contract + wide * width;
+    for (int64_t at = 0; at < n; at++)
+        layer_norm(x + at * width, attention_norm, attention_norm + width, width, normal + at * width);
+    memset(inner, 0, n * 3 * width * sizeof(float));
+    add_product(n, normal, width, width, packed, 3 * width, 3 * width, inner, 3 * width);
+    attend(inner, n, width, encoder->heads, output, x, room);
+    for (int64_t at = 0; at < n; at++) {
+        layer_norm(x + at * width, last_norm, last_norm + width, width, normal + at * width);
+        memcpy(inner + at * wide, expand_bias, wide * sizeof(float));
+        for (int64_t of = 0; of < width; of++)
+            x[at * width + of] += contract_bias[of];
+    }
+    add_product(n, normal, width, width, expand, wide, wide, inner, wide);
+    for (int64_t at = 0; at < n * wide; at++)
+        inner[at] = inner[at] > 0 ? inner[at] : 0;
+    add_product(n, inner, wide, wide, contract, width, width, x, width);
+    return contract_bias + width;
+}
+
+/* The direction (width) of a user with `taken` items, oldest first, in a history of at most `length`. */
+INLINE void encode_user(const Encoder *encoder, const int32_t *history, int64_t taken, int64_t length, float *room, float *user)
+{
+    const int64_t width = encoder->width, n = taken < length ? taken + 1 : length; /* a short one begins with a blank */
+    const float *positions = encoder->weights + (length - n) * width, *recency = encoder->weights + length * width + length - n;
+    const float *attention = encoder->weights + length * width + length, *output = attention + width;
+    const float *weights = output + width * width;
+    float *vectors = room, *x = vectors + n * width, *normal = x + n * width, *share = normal + n * width;
+    float *inner = share + whole_lanes(n), *more = inner + n * (encoder->feed_forward > 3 * width ? encoder->feed_forward : 3 * width);
+    memset(vectors, 0, width * sizeof(float));
+    for (int64_t at = n - taken, item = 0; at < n; at++, item++)
+        read_vector(encoder, history[item], vectors + at * width);
+    for (int64_t at = 0; at < n * width; at++)
+        x[at] = vectors[at] + positions[at];
+    for (int64_t layer = 0; layer < encoder->layers; layer++)
+        weights = encode_block(encoder, weights, n, x, normal, inner, more);
+    for (int64_t at = 0; at < n; at++)
+        share[at] = dot(x + at * width, attention, width) + recency[at];
+    softmax(share, n);
+    float *pooled = more;
+    memset(pooled, 0, width * sizeof(float));
+    add_product(1, share, n, n, vectors, width, width, pooled, width);
+    memcpy(user, pooled, width * sizeof(float));
+    add_product(1, pooled, width, width, output, width, width, user, width);
+    const float scale = 1 / sqrtf(dot(user, user, width) + encoder->softness);
+    for (int64_t at = 0; at < width; at++)
+        user[at] *= scale;
+}
+
+#endif

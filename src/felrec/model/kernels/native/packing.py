@@ -1,0 +1,137 @@
+"""Weights and tables of a FELRec-S in the layout that the kernels read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from felrec.model.kernels.native import tables as native
+from felrec.model.mlp_ensemble import MLPEnsemble
+from felrec.model.paper.encoder import ITEM_SEQUENCE
+from felrec.model.signals.item_links import ItemLinks
+from felrec.model.signals.pooled_encoder import PreNormBlock
+from felrec.model.signals.repetition import Repetition
+from felrec.model.signals.signal_set import SignalSet
+from felrec.model.signals.vectors import SOFT, Vectors
+
+Floats = NDArray[np.float32]
+_FEATURES = 29  # as in tables.h, where every signal has its place
+_TYPES = {"other": "i4", "count": "f4", "nth": "i4", "minute": "i4"}
+
+
+class Packer:
+    """Addresses of arrays, which it keeps."""
+
+    def __init__(self) -> None:
+        self._kept: list[NDArray[Any]] = []
+
+    def at(self, array: NDArray[Any], dtype: str) -> int:
+        """The address of an array."""
+        self._kept.append(array)
+        return native.address(array, dtype)
+
+    def histories(self, signals: SignalSet) -> native.Histories:
+        """The newest items of users."""
+        users = signals.recent.users
+        columns = users.columns
+        return native.Histories(
+            self.at(columns["ring"], "i4"), self.at(columns["count"], "i8"), users.owners, users.length
+        )
+
+    def counts(self, signals: SignalSet, signal: Repetition | ItemLinks | None, reach: int = 0) -> native.Counts:
+        """The table of one signal."""
+        if signal is None:
+            return native.Counts(first_rate=-1)
+        rates, counts = signals.hit_rates, signal.counts
+        return native.Counts(
+            **{name: self.at(column, _TYPES[name]) for name, column in counts.columns.items()},
+            owners=counts.owners,
+            size=counts.size,
+            reach=reach,
+            first_rate=-1 if rates is None else int(rates.starts[signals.of_pairs.index(signal)]),
+        )
+
+    def pair_network(self, ensemble: MLPEnsemble, signals: SignalSet, log_features: Tensor) -> native.PairNetwork:
+        """The weights of the pair network; what it adds for the features of the log becomes part of its bias."""
+        first, second, last = zip(*(_linear_layers(network) for network in ensemble.networks), strict=True)
+        members, hidden, per_log = len(ensemble.networks), first[0].out_features, len(log_features)
+        of_pairs = first[0].in_features - per_log
+        weights = np.zeros((_FEATURES, members * hidden), dtype=np.float32)
+        weights[_places(signals)] = _side_by_side([layer.weight[:, :of_pairs].T for layer in first])
+        biases = [layer.bias + layer.weight[:, of_pairs:] @ log_features for layer in first]
+        return native.PairNetwork(
+            members,
+            hidden,
+            self.at(weights, "f4"),
+            self.at(_flat(biases), "f4"),
+            self.at(_flat([layer.weight.T for layer in second]), "f4"),
+            self.at(_flat([layer.bias for layer in second]), "f4"),
+            self.at(_flat([layer.weight[0] / members for layer in last]), "f4"),
+            float(np.mean([layer.bias.item() for layer in last])),
+        )
+
+    def encoder(self, vectors: Vectors | None, weights: Floats) -> native.Encoder:
+        """The encoder with its `encoder_weights`, and the vectors of items."""
+        if vectors is None:
+            return native.Encoder()
+        items, blocks = vectors.items.vectors.numpy(), _blocks(vectors)
+        return native.Encoder(
+            vectors.width,
+            blocks[0].attention.heads,
+            blocks[0].expand.out_features,
+            len(blocks),
+            self.at(weights, "f4"),
+            self.at(items, "f4"),
+            len(items),
+            SOFT,
+        )
+
+
+def _places(signals: SignalSet) -> NDArray[np.int64]:
+    """Where tables.h has the inputs of the pair network, without those of the log."""
+    of_signals = ((signals.repetition, 0, 9), (signals.together, 9, 16), (signals.follows, 16, 23))
+    places = [np.arange(start, stop) for signal, start, stop in of_signals if signal]
+    if signals.hit_rates:
+        places.append(np.array([23 + nth for nth, (signal, _, _) in enumerate(of_signals) if signal]))
+    return np.concatenate([*places, np.arange(26, _FEATURES)])
+
+
+def _linear_layers(network: nn.Module) -> list[nn.Linear]:
+    return [layer for layer in network.children() if isinstance(layer, nn.Linear)]
+
+
+def _blocks(vectors: Vectors) -> list[PreNormBlock]:
+    return [block for block in vectors.network.encoder.blocks if isinstance(block, PreNormBlock)]
+
+
+def encoder_weights(vectors: Vectors | None) -> Floats:
+    """All weights of the encoder, in the order of encoder.h; matrices as (inputs, outputs)."""
+    if vectors is None:
+        return np.zeros(0, dtype=np.float32)
+    encoder = vectors.network.encoder
+    parts = [
+        encoder.positions + encoder.types[ITEM_SEQUENCE],
+        encoder.recency[ITEM_SEQUENCE],
+        encoder.attend.weight,
+        encoder.output.weight.T,
+    ]
+    for block in _blocks(vectors):
+        parts += [block.attention_norm.weight, block.attention_norm.bias]
+        parts += [block.attention.query_key_value.weight.T, block.attention.output.weight.T]
+        parts += [block.feed_forward_norm.weight, block.feed_forward_norm.bias]
+        parts += [block.expand.weight.T, block.expand.bias, block.contract.weight.T, block.contract.bias]
+    return _flat(parts)
+
+
+def _flat(parts: list[Tensor]) -> Floats:
+    flat: Floats = torch.cat([part.detach().reshape(-1) for part in parts]).numpy()
+    return flat
+
+
+def _side_by_side(parts: list[Tensor]) -> Floats:
+    joined: Floats = torch.cat([part.detach() for part in parts], dim=1).numpy()
+    return joined

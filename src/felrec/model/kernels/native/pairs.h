@@ -1,0 +1,211 @@
+/* Pairs of a user and an item that a signal has features for: what repetition.py, item_links.py and hit_rates.py compute. */
+
+#ifndef FELREC_PAIRS_H
+#define FELREC_PAIRS_H
+
+#include "lanes.h"
+#include "tables.h"
+
+enum { NO_ITEM = -1, TIMES = 5, BACK = 8, STRENGTHS = 12 };
+static const float NEVER = 1e7f, FAINT = 1e-3f, PER_UNIT = 1.6f;
+
+typedef struct { /* sums over the user's newest items, each discounted by its place */
+    float cosine, confidence, count, places, newest;
+} Link;
+
+typedef struct {
+    int32_t row, own; /* own: whether the user is known to have had it */
+    float count, back, minutes;
+    Link near, next;
+} Pair;
+
+typedef struct { /* a set of items, by open addressing */
+    int32_t *rows, *numbers; /* `numbers` of pairs, only while pairs are collected */
+    int64_t mask;
+} Set;
+
+INLINE int64_t slot_of(const Set *set, int32_t row)
+{
+    int64_t slot = (int64_t)((uint32_t)row * 2654435769u >> 8) & set->mask;
+    while (set->rows[slot] != row && set->rows[slot] != NO_ITEM)
+        slot = (slot + 1) & set->mask;
+    return slot;
+}
+
+INLINE int contains(const Set *set, int32_t row) { return set->rows[slot_of(set, row)] == row; }
+
+/* Whether rows[start:stop], which ascend, have this one. */
+INLINE int listed(const int32_t *rows, int64_t start, int64_t stop, int32_t row)
+{
+    int64_t end = stop;
+    while (start < end) {
+        const int64_t middle = start + (end - start) / 2;
+        if (rows[middle] < row)
+            start = middle + 1;
+        else
+            end = middle;
+    }
+    return start < stop && rows[start] == row;
+}
+
+typedef struct { /* one query while its pairs are collected */
+    const Tables *tables;
+    const Questions *questions;
+    int64_t query;
+    Set *set;
+    Pair *pairs;
+    int64_t count;
+    float user_events, newest; /* minutes since the user's newest event */
+    float newest_events;       /* of the user's newest item, plus one */
+} Collected;
+
+INLINE int is_candidate(const Tables *tables, const Questions *questions, int64_t query, int32_t row);
+
+/* Ask the memory for what is kept of an item: it arrives while further pairs are collected. */
+INLINE void fetch(const Tables *tables, int64_t row)
+{
+    const Encoder *encoder = &tables->encoder;
+    __builtin_prefetch(tables->items + row);
+    for (int64_t at = 0; at < encoder->width; at += LANES)
+        __builtin_prefetch(encoder->vectors + row * encoder->width + at);
+}
+
+/* The pair of an item; NULL for one that cannot be recommended. */
+INLINE Pair *pair_of(Collected *all, int32_t row)
+{
+    int64_t slot = slot_of(all->set, row);
+    if (all->set->rows[slot] == row)
+        return all->set->numbers[slot] < 0 ? 0 : all->pairs + all->set->numbers[slot];
+    all->set->rows[slot] = row;
+    if (!is_candidate(all->tables, all->questions, all->query, row)) {
+        all->set->numbers[slot] = -1;
+        return 0;
+    }
+    all->set->numbers[slot] = (int32_t)all->count;
+    Pair *pair = all->pairs + all->count++;
+    *pair = (Pair){.row = row, .back = NEVER, .minutes = NEVER};
+    fetch(all->tables, row);
+    return pair;
+}
+
+INLINE void add_own(Collected *all, int32_t row, float count, float back, float minutes)
+{
+    all->newest = minutes < all->newest ? minutes : all->newest;
+    Pair *pair = pair_of(all, row);
+    if (!pair)
+        return;
+    pair->own = 1;
+    pair->count += count;
+    pair->back = back < pair->back ? back : pair->back;
+    pair->minutes = minutes < pair->minutes ? minutes : pair->minutes;
+}
+
+INLINE float minutes_since(double now, double minute)
+{
+    double since = floor(now / 60) - minute;
+    return since > 0 ? (float)since : 0;
+}
+
+INLINE void collect_own(Collected *all, int64_t taken)
+{
+    const Counts *own = &all->tables->own;
+    const Questions *asked = all->questions;
+    const int64_t user = asked->users[all->query], begin = asked->pending_starts[all->query];
+    const int64_t waiting = asked->pending_stops[all->query] - begin;
+    const double now = asked->times[all->query];
+    if (user < own->owners)
+        for (int64_t at = user * own->size; at < (user + 1) * own->size; at++)
+            if (own->other[at] >= 0)
+                add_own(all, own->other[at], own->count[at], (float)(taken - own->nth[at]), minutes_since(now, own->minute[at]));
+    for (int64_t at = 0; at < waiting; at++) {
+        double minute = asked->pending_times ? floor(asked->pending_times[begin + at] / 60) : INFINITY;
+        add_own(all, asked->pending[begin + at], 1, (float)(waiting - at), minutes_since(now, minute));
+    }
+}
+
+INLINE float events_of(const Tables *tables, int64_t item)
+{
+    return item < tables->item_owners ? (float)tables->item_events[item] + 1 : 1;
+}
+
+/* Follow the links of the newest of `taken` items; `near` is 1 or 0 for the one or the other signal. */
+INLINE void collect_links(Collected *all, const Counts *links, const int near, const int32_t *history, int64_t taken)
+{
+    for (int64_t place = 1; place <= links->reach && place <= taken; place++) {
+        const int64_t mine = history[taken - place];
+        if (mine >= links->owners)
+            continue;
+        const float discount = 1 / (float)place, events = events_of(all->tables, mine), root = 1 / sqrtf(events);
+        for (int64_t at = mine * links->size; at < (mine + 1) * links->size; at++) {
+            Pair *pair = links->other[at] >= 0 ? pair_of(all, links->other[at]) : 0;
+            if (!pair)
+                continue;
+            Link *link = near ? &pair->near : &pair->next;
+            const float count = links->count[at] * discount;
+            link->cosine += count * root;
+            link->confidence += count / events;
+            link->count += count;
+            link->places += discount;
+            if (place == 1)
+                link->newest = links->count[at];
+        }
+    }
+}
+
+INLINE int clipped(float value, int most) { return value <= 0 ? 0 : value >= (float)most ? most : (int)value; }
+
+INLINE float hit_rate(const Tables *tables, const Counts *counts, int bucket)
+{
+    return counts->first_rate < 0 || bucket < 0 ? 0 : tables->rates[counts->first_rate + bucket];
+}
+
+INLINE void own_features(const Collected *all, const Pair *pair, float *x)
+{
+    const float is_own = pair->count > 0;
+    x[OWN] = is_own;
+    x[OWN + 1] = logf(1 + pair->count);
+    x[OWN + 2] = is_own * logf(1 + pair->back);
+    x[OWN + 3] = pair->count / all->user_events;
+    x[OWN + 4] = is_own * (pair->back <= 1);
+    x[OWN + 5] = is_own * logf(1 + pair->minutes) / 5;
+    x[OWN + 6] = is_own * (pair->minutes == all->newest);
+    const float times = pair->count > 1 ? rintf(log2f(pair->count)) : 0, ago = pair->back > 1 ? log2f(pair->back) : 0;
+    const int bucket = (clipped(times, TIMES - 1) * BACK + clipped(ago, BACK - 1)) * 2 + (pair->minutes == all->newest);
+    x[RATES] = hit_rate(all->tables, &all->tables->own, is_own ? bucket : -1);
+}
+
+INLINE float log_of(float similarity) { return logf(similarity / FAINT + 1); }
+
+/* `strength` is the measure by which hit rates are counted. */
+INLINE void link_features(const Collected *all, const Link *link, const Counts *counts, int own, float root, int strength,
+                          float *x, float *rate)
+{
+    x[0] = log_of(link->cosine * root);
+    x[1] = log_of(link->confidence);
+    x[3] = logf(1 + link->count);
+    x[4] = link->places;
+    if (link->newest > 0) {
+        x[2] = log_of(link->newest / all->newest_events);
+        x[5] = log_of(link->newest / sqrtf(all->newest_events) * root);
+        x[6] = logf(1 + link->newest);
+    }
+    *rate = hit_rate(all->tables, counts, x[strength] > 0 ? clipped(x[strength] * PER_UNIT, STRENGTHS - 1) * 2 + own : -1);
+}
+
+/* Features (FEATURES) of a pair; x is zero before. Those that all pairs of a query share are part of its bias. */
+INLINE void pair_features(const Collected *all, const Pair *pair, float cosine, float *x)
+{
+    const Tables *tables = all->tables;
+    const Item *item = tables->items + pair->row;
+    if (pair->own)
+        own_features(all, pair, x);
+    if (pair->near.places > 0)
+        link_features(all, &pair->near, &tables->near, pair->own, item->root_events, 0, x + NEAR, x + RATES + 1);
+    if (pair->next.places > 0)
+        link_features(all, &pair->next, &tables->next, pair->own, item->root_events, 2, x + NEXT, x + RATES + 2);
+    x[CONTEXT] = item->log_events;
+    x[CONTEXT + 1] = item->score;
+    x[CONTEXT + 2] = cosine;
+}
+
+#endif

@@ -1,0 +1,176 @@
+"""The compiled kernels find what ranking the scores of all items finds."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import needs
+from felrec.data.events import Events, Rows
+from felrec.data.pending import Pending
+from felrec.data.synthetic import synthetic_log
+from felrec.evaluation.protocols import replay
+from felrec.item_score_cache import ItemScoreCache
+from felrec.model import felrec_s as felrec_s_module
+from felrec.model.felrec_s import FELRecS, felrec_s
+from felrec.model.felrec_s_settings import FELRecSSettings
+from felrec.model.signals.signal_set import SIGNALS
+from felrec.pretrained import load_pretrained
+from felrec.recommender import Found, Queries, Selection
+
+needs.kernels()
+
+NOTHING = np.zeros(0, dtype=np.int32)
+USERS, ITEMS = 6, 30  # of random states; some rows have no events
+LOG = synthetic_log(6_000, n_users=200, n_items=3_000, seed=5).log.events
+rows = st.lists(st.integers(0, ITEMS + 3), max_size=40)
+
+
+def ascending(numbers: list[int]) -> Rows:
+    return np.unique(np.array(numbers, dtype=np.int32))
+
+
+@st.composite
+def models(draw: st.DrawFn) -> FELRecS:
+    """With any signals and small sizes; random weights, because those of a new model say nothing of most features."""
+    signals = draw(st.sets(st.sampled_from(SIGNALS), min_size=1))
+    if signals & {"profile", "hit-rates"}:
+        signals |= {"trend", "together"}
+    width, heads = draw(st.sampled_from([(6, 2), (16, 4), (40, 1)]))
+    sizes = {"own_items": 3, "near_items": 4, "next_items": 2, "hidden": draw(st.sampled_from([3, 16, 40]))}
+    chosen = {"layers": draw(st.integers(1, 2)), "members": draw(st.integers(1, 3)), "feed_forward": 20}
+    made = felrec_s(
+        FELRecSSettings(signals=sorted(signals), width=width, heads=heads, history_length=5, **sizes, **chosen)
+    )
+    return randomised(made, draw(st.integers(0, 99)))
+
+
+def randomised(made: FELRecS, seed: int) -> FELRecS:
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
+    return made
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Events:
+    count = draw(st.integers(0, 150))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    times = np.sort(random.integers(1_000, size=count) * 30.0)
+    return Events.of(random.integers(USERS, size=count), random.integers(ITEMS, size=count), times)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[Queries, list[Selection], Rows]:
+    count = draw(st.integers(1, 4))
+    users = draw(st.lists(st.integers(0, USERS + 2), min_size=count, max_size=count))
+    pending = Pending.of(
+        draw(st.lists(st.lists(st.integers(0, ITEMS + 3), max_size=8), min_size=count, max_size=count))
+    )
+    times = np.full(len(pending.values), 29_000.0) if draw(st.booleans()) else None
+    asked = Queries(np.array(users, dtype=np.int32), np.full(count, 31_000.0), pending, times)
+    selections = [
+        Selection(
+            draw(st.sampled_from([1, 3, 10, 100])),
+            ascending(draw(rows)),
+            ascending(draw(rows)) if draw(st.booleans()) else None,
+        )
+        for _ in range(count)
+    ]
+    return asked, selections, ascending(draw(st.one_of(st.just([]), rows)))
+
+
+def check(found: list[Found], scores: torch.Tensor, selections: list[Selection], hidden: Rows) -> None:
+    """Against the scores (B, C) of all items."""
+    for one, of_query, selection in zip(found, scores.numpy(), selections, strict=True):
+        allowed = of_query.copy()
+        allowed[np.isin(np.arange(len(allowed)), np.concatenate([selection.leave_out, hidden]))] = -np.inf
+        if selection.candidates is not None:
+            allowed[~np.isin(np.arange(len(allowed)), selection.candidates)] = -np.inf
+        expected = np.sort(allowed[allowed > -np.inf])[::-1][: selection.k]
+        near = 1e-5 * (1 + np.abs(expected).max(initial=0))
+        np.testing.assert_allclose(one.scores, expected, rtol=0, atol=near)
+        np.testing.assert_allclose(allowed[one.rows], expected, rtol=0, atol=near)  # the same order, up to near scores
+        assert len(set(one.rows.tolist())) == len(one.rows)
+        assert (np.diff(one.scores) <= 0).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(models(), logs(), questions())
+def test_they_find_what_ranking_all_items_finds(
+    made: FELRecS, log: Events, question: tuple[Queries, list[Selection], Rows]
+) -> None:
+    replay(made, log, block=20)
+    asked, selections, hidden = question
+    every = np.arange(ITEMS + 4, dtype=np.int32)
+    scores = made.item_scores(every)
+    check(made.best_with(asked, scores, selections, hidden), made.score_with(asked, scores), selections, hidden)
+
+
+@pytest.mark.parametrize("weights", ["bundled", "random", "new"])
+def test_kept_scores_follow_events_new_items_and_moments(weights: str) -> None:
+    made = load_pretrained().recommender if weights == "bundled" else felrec_s(FELRecSSettings(width=16))
+    assert isinstance(made, FELRecS)
+    if weights == "random":
+        randomised(made, 1)
+    replay(made, LOG[:4_900])
+    cache, random, scored = ItemScoreCache(made), np.random.default_rng(0), list[int]()
+    for nth in range(4_900, 5_100):
+        cache.apply_change(made.change(LOG[nth : nth + 1]))
+        items = int(LOG.items[: nth + 1].max()) + 1
+        asked = Queries.now(random.integers(210, size=3), float(LOG.times[nth]))
+        selections = [Selection(10, ascending(random.integers(items, size=99).tolist())), Selection(3, NOTHING)]
+        selections += [Selection(5, NOTHING, ascending(random.integers(items, size=300).tolist()))]
+        found = cache.best(asked, selections, items)
+        check(found, made.score(asked, np.arange(items, dtype=np.int32)), selections, NOTHING)
+        scored += [one.scored for one in found[:2]]
+    assert np.median(scored) < len(np.unique(LOG.items[:5_000])) / (1 if weights == "random" else 4)
+
+
+def test_equal_scores_are_in_the_order_of_rows() -> None:
+    made = felrec_s(FELRecSSettings(signals=["repetition"]))  # for a user without items, all are equal
+    items = [4, 0, 7, 2, 1, 600, 3, 5, 6]
+    made.observe(Events.of(np.arange(9), items, np.zeros(9)))
+    (found,) = ItemScoreCache(made).best(Queries.now(np.array([50]), 0.0), [Selection(5, np.array([2], np.int32))], 601)
+    assert found.rows.tolist() == [0, 1, 3, 4, 5]
+    assert found.scored == len(items)
+
+
+def test_threads_and_batches_give_the_same_bits() -> None:
+    made = load_pretrained().recommender
+    replay(made, LOG)
+    cache, users = ItemScoreCache(made), np.arange(200)
+
+    def ask(some: np.typing.NDArray[np.int64]) -> list[Any]:
+        found = cache.best(Queries.now(some, 2e9), [Selection(10, NOTHING)] * len(some), 3_000)
+        return [(one.rows.tolist(), one.scores.tolist(), one.scored) for one in found]
+
+    alone = [answer for user in users for answer in ask(np.array([user]))]
+    with ThreadPoolExecutor(4) as threads:
+        together = [answer for part in threads.map(ask, np.array_split(users, 40)) for answer in part]
+    assert together == alone
+
+
+def test_without_compiled_kernels_all_items_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = load_pretrained().recommender
+    replay(made, LOG)
+    asked = Queries.now(np.arange(5), 2e9)
+    selections = [Selection(10, np.arange(0, 3_000, 2, dtype=np.int32))] * 4
+    selections.append(Selection(10, NOTHING, np.arange(1_000, dtype=np.int32)))
+    hidden = np.arange(0, 3_000, 7, dtype=np.int32)
+    cache = ItemScoreCache(made)
+    pruned = cache.best(asked, selections, 3_000, hidden)
+    monkeypatch.setattr(felrec_s_module, "library", lambda: None)
+    assert not cache.prunes
+    ranked = cache.best(asked, selections, 3_000, hidden)
+    assert [one.scored for one in ranked] == [3_000] * 4 + [1_000]
+    for one, other in zip(pruned, ranked, strict=True):
+        assert one.rows.tolist() == other.rows.tolist()
+        np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)
