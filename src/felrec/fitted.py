@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,8 +55,9 @@ class FittedModel:
     pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR), repr=False)  # as `seen` before any `observe`
     now: Callable[[], float] = field(default=time.time, repr=False)  # the present, in seconds since 1970
 
-    def __post_init__(self) -> None:
-        self._scorer = ItemScoreCache(self.recommender)
+    @cached_property
+    def _scorer(self) -> ItemScoreCache:
+        return ItemScoreCache(self.recommender)  # made when needed: an engine has its own, and may replace the model
 
     def recommend(
         self,

@@ -287,12 +287,12 @@ class TopK(ItemScoring, Protocol):
 
 @dataclass(frozen=True)
 class ErasureContext:
-    """The items of a user, and their events without that user."""
+    """Some items of a user, and their events without that user: an erasure goes through the items in pieces."""
 
-    items: Rows  # (T,) distinct
+    items: Rows  # (T,) distinct, ascending
     taken: Counts  # (T,) number of events that are removed
     left: Counts  # (T,) number of events that stay
-    order: Rows  # (E,) items of the removed events, oldest first
+    order: Rows  # (E,) items of all removed events, oldest first, also those of other pieces
     newest: Callable[[int], Pending]  # users of the last n remaining events of each item, oldest first
 
 
@@ -301,7 +301,7 @@ class Forgetting(Servable, Protocol):
     """A servable recommender that can erase one user without applying all other events again."""
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
-        """The rows that erasing a user would write: those of the user and of their items. Does not write them."""
+        """The rows that erasing a user would write: those of the user and of the items. Does not write them."""
         ...
 
 

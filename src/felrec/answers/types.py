@@ -267,6 +267,7 @@ class EngineStats(Answer):
     clock: float = field(metadata=about("time of the newest event"))
     clock_problem: str | None = field(metadata=about("what is wrong with the machine's clock, or the times of events"))
     store_bytes: int
+    rebuilding: bool = field(metadata=about("whether the state will be rebuilt from the journal after an erasure"))
 
 
 @dataclass(frozen=True)

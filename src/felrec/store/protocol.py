@@ -18,6 +18,7 @@ from felrec.data.seen import PairRecords
 from felrec.errors import StoreError
 
 EMPTY_BASE = "empty"  # the base of a store that started without events
+ERASING = "erasing"  # the note of an erasure that is not finished: its user, and the item rows below which it is
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class Batch:
 
     first_user: int = 0  # the first row of the new ids
     first_item: int = 0
-    users: Sequence[str] = ()
-    items: Sequence[str] = ()
+    users: Sequence[str | None] = ()  # None: a row of an erased id, in a replay
+    items: Sequence[str | None] = ()
     blocks: Sequence[Events] = ()  # with times as given by the client
     state: RowChange = field(default_factory=dict)
     applied: int = 0  # number of blocks that the state includes after this change
@@ -77,13 +78,28 @@ class Batch:
 
 @dataclass(frozen=True)
 class Removal:
-    """The atomic erasure of one user: the new content of the blocks and base parts that contain their events."""
+    """One atomic piece of an erasure: ids that go, and the new content of blocks, base parts and rows of the state."""
+
+    users: Sequence[int] = ()  # rows whose ids are erased
+    items: Sequence[int] = ()
+    attributes: Sequence[str] = ()  # ids of items whose attributes are deleted
+    blocks: Mapping[int, Events] = field(default_factory=dict)
+    parts: Mapping[int, PairRecords] = field(default_factory=dict)
+    state: RowChange = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    clean: bool = True  # whether to remove old pages after it; between the first and the last piece it need not be
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An erasure that is not finished: the id is gone, and what is still in the file must follow."""
 
     user: int
-    items: Rows  # that no other user has: their ids are erased too
-    blocks: Mapping[int, Events]
-    parts: Mapping[int, PairRecords]
-    state: RowChange
+    items: Rows  # (E,) of the user's events, or pairs of the base, that are still in the file, oldest first
+    events: NDArray[np.int64]  # (E,) number of events of each: one, except for pairs of the base
+    blocks: Sequence[int]  # blocks that hold them
+    parts: Sequence[int]  # parts of the base that hold them
+    rewritten: int = 0  # the rows of the state of items below this one are done
 
 
 @dataclass
@@ -104,6 +120,7 @@ class Contents:
     attributes: dict[str, dict[str, Any]]  # of items, by id
     answers: list[StoredReceipt]
     notes: dict[str, str]
+    unfinished: Unfinished | None = None  # the events of its user are in no other entry
 
     @property
     def event_blocks(self) -> list[Events]:
@@ -145,7 +162,10 @@ class Store(Protocol):
         ...
 
     def erase(self, removal: Removal) -> bool:
-        """Remove a user. Returns False if old pages remain because a process reads them; the next commit retries."""
+        """Write a piece of an erasure. Returns False if old pages remain because a process reads them.
+
+        The next write retries. After StoreFull or another StoreError nothing was changed.
+        """
         ...
 
     def backup(self, path: Path) -> None:

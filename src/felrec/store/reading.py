@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from felrec.data.seen import PAIR
 from felrec.store.checksums import of_name, of_row
-from felrec.store.protocol import Contents, Identity, StoredReceipt, TableSpec
+from felrec.store.protocol import ERASING, Contents, Identity, StoredReceipt, TableSpec
 from felrec.store.records import EVENT, decode_events
+from felrec.store.unfinished import without_unfinished
 
 Report = Callable[[str], None]  # receives a problem; raises, or records it so that checking continues
 _CHUNK = 1 << 17  # rows of the state read at a time
@@ -72,6 +73,10 @@ def read_contents(connection: apsw.Connection, report: Report) -> Contents:
     counters, tables = read_counters(meta), read_tables(meta)
     pairs, parts = _read_records(connection, "base", counters.parts, PAIR, report)
     events, blocks = _read_records(connection, "blocks", counters.blocks, EVENT, report)
+    if len(events) != counters.events:
+        report(f"blocks: expected {counters.events} events, but found {len(events)}")
+    notes = {name[5:]: value for name, value in meta.items() if name.startswith("note:")}
+    pairs, parts, events, blocks, unfinished = without_unfinished(notes.get(ERASING), pairs, parts, events, blocks)
     contents = Contents(
         identity=read_identity(meta),
         users=_read_ids(connection, "users", counters.users, report),
@@ -86,7 +91,8 @@ def read_contents(connection: apsw.Connection, report: Report) -> Contents:
         state=_read_state(connection, tables, counters.state or [], report),
         attributes=_read_attributes(connection, counters.attributes, report),
         answers=_read_answers(connection, report),
-        notes={name[5:]: value for name, value in meta.items() if name.startswith("note:")},
+        notes=notes,
+        unfinished=unfinished,
     )
     _check_references(contents, counters, report)
     return contents
@@ -198,8 +204,6 @@ def answer_crc(answer: StoredReceipt) -> int:
 
 
 def _check_references(contents: Contents, counters: Counters, report: Report) -> None:
-    if len(contents.events) != counters.events:
-        report(f"blocks: expected {counters.events} events, but found {len(contents.events)}")
     if not 0 <= contents.applied <= counters.blocks:
         report("the state includes more blocks than the journal has")
     pairs, events = contents.pairs, contents.events

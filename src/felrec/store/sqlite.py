@@ -7,7 +7,7 @@ from pathlib import Path
 
 from felrec.errors import StoreDamaged, StoreError
 from felrec.files import publish
-from felrec.store.checksums import of_row, to_json
+from felrec.store.checksums import to_json
 from felrec.store.connecting import translated
 from felrec.store.copying import copy_database, unfinished_copy
 from felrec.store.database import Database, Mode
@@ -15,7 +15,16 @@ from felrec.store.protocol import Base, Batch, Contents, Identity, Removal, Stor
 from felrec.store.reading import Counters, read_answer, read_contents, read_identity, read_meta
 from felrec.store.records import EVENT, encode_events
 from felrec.store.schema import PART
-from felrec.store.writing import add_ids, put_answers, put_attributes, put_meta, put_records, put_state
+from felrec.store.writing import (
+    add_ids,
+    forget_ids,
+    put_answers,
+    put_attributes,
+    put_meta,
+    put_records,
+    put_state,
+    remove_attributes,
+)
 
 
 class SqliteStore:
@@ -122,17 +131,16 @@ class SqliteStore:
             self._database.clean()
 
     def erase(self, removal: Removal) -> bool:
-        """Remove a user in one transaction, then truncate the write-ahead log, which contains old pages.
+        """Write a piece of an erasure in one transaction; then truncate the write-ahead log, which has old pages.
 
         If the process is killed in between, the next start truncates it.
         """
         counters = self._next_counters()
         with self._database.transaction(counters):
             connection = self._database.connection
-            for table, rows in (("users", [removal.user]), ("items", removal.items.tolist())):
-                connection.executemany(
-                    f"UPDATE {table} SET id = NULL, crc = ? WHERE row = ?", [(of_row(row, b""), row) for row in rows]
-                )
+            forget_ids(connection, "users", removal.users)
+            forget_ids(connection, "items", removal.items)
+            remove_attributes(connection, removal.attributes, counters)
             for number, events in removal.blocks.items():
                 before = self._database.value("SELECT length(records) FROM blocks WHERE row = ?", number)
                 counters.events += len(events) - int(before) // EVENT.itemsize
@@ -140,7 +148,10 @@ class SqliteStore:
             for number, pairs in removal.parts.items():
                 put_records(connection, "base", number, pairs.tobytes())
             put_state(connection, removal.state, self._database.tables, counters)
-        self._database.clean()
+            for name, value in removal.notes.items():
+                put_meta(connection, f"note:{name}", value)
+        if removal.clean:
+            self._database.clean()
         return not self._database.unclean
 
     def _next_counters(self) -> Counters:

@@ -22,10 +22,16 @@ def put_meta(connection: apsw.Connection, name: str, value: str) -> None:
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", row)
 
 
-def add_ids(connection: apsw.Connection, table: str, first: int, ids: Sequence[str]) -> None:
-    """Add ids from row `first` on."""
-    rows = [(row, name, of_row(row, name.encode())) for row, name in enumerate(ids, first)]
+def add_ids(connection: apsw.Connection, table: str, first: int, ids: Sequence[str | None]) -> None:
+    """Add ids from row `first` on; None is the row of an erased id."""
+    rows = [(row, name, of_row(row, (name or "").encode())) for row, name in enumerate(ids, first)]
     connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", rows)
+
+
+def forget_ids(connection: apsw.Connection, table: str, rows: Sequence[int]) -> None:
+    """Erase the ids of rows."""
+    erased = [(of_row(row, b""), row) for row in rows]
+    connection.executemany(f"UPDATE {table} SET id = NULL, crc = ? WHERE row = ?", erased)
 
 
 def put_records(connection: apsw.Connection, table: str, row: int, content: bytes) -> None:
@@ -80,3 +86,10 @@ def put_attributes(
         counters.attributes += not known
         value = to_json(kept)
         connection.execute("INSERT OR REPLACE INTO attributes VALUES (?, ?, ?)", (item, value, of_name(item, value)))
+
+
+def remove_attributes(connection: apsw.Connection, items: Sequence[str], counters: Counters) -> None:
+    """Remove the attributes of items, as far as they have any, and count them."""
+    for item in items:
+        connection.execute("DELETE FROM attributes WHERE id = ?", (item,))
+        counters.attributes -= connection.changes()

@@ -90,6 +90,18 @@ class EngineMachine(RuleBasedStateMachine):
         shared = {*theirs} & {item for _, item, _ in self.events}
         assert (erasure.events, erasure.items_rewritten) == (len(theirs), len(shared))
         assert erasure.items_removed == len({*theirs} - shared)
+        for item in {*theirs} - shared:  # the item is gone, with what the platform said of it
+            self.attributes.pop(item, None)
+
+    @rule()
+    def rebuild(self) -> None:
+        rebuilding = self.engine._committer.rebuilding
+
+        def work() -> None:
+            while rebuilding.running:
+                rebuilding.step()
+
+        self.engine._ingest.run(work).result()
 
     @rule()
     def restart(self) -> None:

@@ -110,10 +110,9 @@ class TopKCounts:
         """
         rows = self.of(owners)
         pairs, times = np.unique(np.searchsorted(owners, met).astype(np.int64) << 32 | others, return_counts=True)
-        row, other = pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32)
-        found = rows["other"][row] == other[:, None]
-        known, slot = found.any(axis=1), found.argmax(axis=1)
-        rows["count"][row[known], slot[known]] -= times[known]
+        slots = np.arange(len(owners))[:, None] << 32 | rows["other"].astype(np.int64) & 0xFFFFFFFF
+        at = np.searchsorted(pairs, slots)
+        rows["count"] -= np.where(np.append(pairs, _NONE)[at] == slots, np.append(times, 0)[at], 0)
         gone = rows["count"] <= 0
         for name, column in self._columns.items():
             rows[name][gone] = column.fill

@@ -43,6 +43,7 @@ class TrendCounts:
         # Row 0: events so far, and the last moment. Then one row per event since: its number and its item, or -1 if
         # the event does not count, or is already part of `mass`. Rows with older numbers belong to an earlier moment.
         self._log = np.zeros((_PACE, 2), dtype=np.int64)
+        self.items = 0  # number of items with events
         for column in self._columns().values():
             column.clear()
 
@@ -58,11 +59,6 @@ class TrendCounts:
     def moment(self) -> int:
         """The event up to which counts have decayed."""
         return int(self._log[0, 1])
-
-    @property
-    def items(self) -> int:
-        """The highest item row plus one."""
-        return len(self._mass)
 
     def moment_after(self, events: int) -> int:
         """The last moment after applying this many more events."""
@@ -111,6 +107,8 @@ class TrendCounts:
 
     def apply_change(self, change: RowChange) -> None:
         """Copy the rows of a change."""
+        items, first = change["first"]
+        self.items += int(np.count_nonzero(first) - np.count_nonzero(self._first.read(items)))
         for name, column in self._columns().items():
             column.write(*change[name])
         rows, values = change["events"]
@@ -158,6 +156,7 @@ class TrendCounts:
         self.clear()
         for name, column in self._columns().items():
             column.load(state[name])
+        self.items = int(np.count_nonzero(self._first.values))
         rows = state["events"][:_PACE]  # a state of format 1 has only the first row
         self._log[: len(rows)] = rows
 

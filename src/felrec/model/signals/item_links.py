@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows, prefixed
-from felrec.data.pending import Pending
-from felrec.data.tables.histories import Histories
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import BlockView, RecentEvents
@@ -87,12 +86,20 @@ class ItemLinks(OneTable, ABC):
         return prefixed(self.table, self.counts.change(*links, also=items))
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
-        """The links of the user's items without those that this user made."""
-        alone = np.zeros(len(context.order), dtype=np.int32)
-        before = Pending.within_block(alone, context.order)
-        history, mask = Histories(self._recent.length).recent(alone, before)
-        links = self.links(history, _linking(history, mask, context.order), context.order)
-        return prefixed(self.table, self.counts.without(context.items, *links))
+        """The links of the items without those that the user made."""
+        history, mask, items = _windows(context, self._recent.length)
+        met, others = self.links(history, _linking(history, mask, items), items)
+        mine = np.isin(met, context.items)
+        return prefixed(self.table, self.counts.without(context.items, met[mine], others[mine]))
+
+
+def _windows(context: ErasureContext, length: int) -> tuple[Rows, NDArray[np.bool_], Rows]:
+    """Of events that link one of the items: the user's history (B, N), the mask of it, and the event's item (B,)."""
+    order = np.concatenate([np.full(length, -1, dtype=np.int32), context.order])
+    among = np.append(0, np.cumsum(np.isin(order, context.items)))  # how many of the items come before each place
+    linking = among[length + 1 :] > among[max(0, length - WINDOW) : len(context.order) + max(0, length - WINDOW)]
+    windows: Rows = sliding_window_view(order, length + 1)[linking]
+    return windows[:, :-1], windows[:, :-1] >= 0, windows[:, -1]
 
 
 @dataclass(frozen=True)

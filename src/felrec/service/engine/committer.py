@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from felrec.answers.types import Erasure, Receipt, Rejected
+from felrec.answers.types import Receipt, Rejected
 from felrec.data.events import EventColumns, RowChange
 from felrec.errors import Stopped, StoreError
 from felrec.service.engine.capacity import Capacity
-from felrec.service.engine.erasure import plan_erasure
+from felrec.service.engine.erasure import Piece
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.item_attributes import to_store
 from felrec.service.engine.limits import Limits
+from felrec.service.engine.rebuilding import REBUILD, WRITING, Rebuilding
 from felrec.service.engine.serving_state import Block, ServingState, merged
 from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.store.protocol import Batch, Contents, Store, StoredReceipt
@@ -65,13 +66,18 @@ class Committer:
         self._capacity = Capacity(limits, state)
         self._applied = applied  # blocks included in the state on disk; always 0 for a model that is replayed
         self._unsaved: RowChange = {}  # rows of the state that are not on disk yet
+        self.rebuilding = Rebuilding(state, self._save, limits.rebuild_after)
         self._broken: str | None = None
         self.commits = Commits()
 
     def catch_up(self, contents: Contents, progress: Progress | None = None) -> None:
         """Called at the start: apply the blocks of the journal that the state does not include."""
-        blocks = contents.event_blocks
-        for first in range(contents.applied, len(blocks), _CATCH_UP):
+        blocks, begin = contents.event_blocks, contents.applied
+        note = contents.notes.get(REBUILD, "")
+        if note == WRITING and self._state.rebuildable:  # killed while the state was replaced: it is a mixture
+            self._state.load_base()
+            begin = 0
+        for first in range(begin, len(blocks), _CATCH_UP):
             behind = blocks[first : first + _CATCH_UP]
             change = self._state.catch_up(behind, first)
             if self._state.servable:
@@ -79,6 +85,7 @@ class Committer:
                 self._try_to_save(first + len(behind))
             if progress:
                 progress(sum(map(len, behind)))
+        self.rebuilding.resume(note, contents.state)
 
     def commit(self, submissions: Sequence[Submission]) -> list[Receipt]:
         """Make submissions durable and visible. Several submissions must fit into one block.
@@ -134,19 +141,26 @@ class Committer:
         self, attributes: Mapping[str, Mapping[str, Any]], answers: Sequence[StoredReceipt], notes: Mapping[str, str]
     ) -> None:
         """Called at the end of a replay: copy what the other store has besides its journal."""
-        self._commit(applied=self._applied, answers=answers, notes=notes, attributes=attributes)
+        state = self._state.empty_rows() if self._state.servable else None
+        self._commit(state=state, applied=self._applied, answers=answers, notes=notes, attributes=attributes)
 
-    def erase(self, user: int) -> Erasure:
-        """Remove a user from the store, then from memory."""
+    def remove(self, piece: Piece) -> bool:
+        """Write a piece of an erasure to the store, then apply it in memory. Returns whether old pages are gone."""
         self._check()
-        if self._unsaved:
-            self._commit(state=self._unsaved, applied=self._state.index.blocks)
-        plan = plan_erasure(self._state, user)
+        if self._unsaved:  # it has rows of the user
+            self._save({}, {})
         with self._noticing():
-            cleaned = self._store.erase(plan.removal)
+            cleaned = self._store.erase(piece.removal)
+        self.rebuilding.changed(piece.removal.state)
         with self._breaking():
-            plan.apply()
-        return replace(plan.erasure, cleaned=cleaned)
+            piece.apply()
+        return cleaned
+
+    def _save(self, change: RowChange, notes: Mapping[str, str]) -> None:
+        """Write all rows that are not on disk, then those of a change."""
+        self._check()
+        state = merged([self._unsaved, change])
+        self._commit(state=state, applied=self._state.index.blocks, notes=notes)
 
     def _admitted(self, submissions: Sequence[Submission]) -> Sequence[Submission]:
         """The submissions without the rows that do not fit."""
@@ -215,6 +229,7 @@ class Committer:
             self._store.commit(batch)
         if state is not None:
             self._applied, self._unsaved = applied, {}
+            self.rebuilding.changed(state)
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:

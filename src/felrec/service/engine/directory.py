@@ -56,11 +56,17 @@ class Directory:
         assert name is not None, f"row {row} was erased"
         return name
 
-    def extend(self, names: Sequence[str]) -> None:
-        """Add new ids in the next rows."""
-        self._rows.update(zip(names, range(len(self._ids), len(self._ids) + len(names)), strict=True))
+    @property
+    def empty(self) -> Rows:
+        """The rows of erased ids."""
+        return np.array([row for row, name in enumerate(self._ids) if name is None], dtype=np.int32)
+
+    def extend(self, names: Sequence[str | None]) -> None:
+        """Add new ids in the next rows; None leaves a row empty."""
+        new = {name: row for row, name in enumerate(names, len(self._ids)) if name is not None}
+        self._rows.update(new)
         self._ids.extend(names)
-        self._tail.extend(names)
+        self._tail.extend(new)
 
     def forget(self, rows: Iterable[int]) -> None:
         """Erase the ids of these rows."""

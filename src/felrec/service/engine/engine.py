@@ -14,6 +14,7 @@ from felrec.errors import InvalidRequest, StoreLost
 from felrec.fitted import FittedModel
 from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.committer import Committer, Progress, Submission
+from felrec.service.engine.eraser import Eraser
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.identity import begin, check_identity
 from felrec.service.engine.ingest import IngestThread
@@ -43,8 +44,11 @@ class Engine(ReadOnlyEngine):
         answers = IdempotencyStore(limits.answer_hours * 3_600, store)
         self._committer = Committer(store, state, answers, limits, contents.applied)
         self._committer.catch_up(contents, progress)
+        self._eraser = Eraser(self._committer, state)
+        if contents.unfinished:
+            self._eraser.resume(contents.unfinished)
         super().__init__(state, limits)
-        self._ingest = IngestThread(self._committer, answers, limits)
+        self._ingest = IngestThread(self._committer, answers, limits, self._committer.rebuilding)
         self._store = store
         self.notes = dict(contents.notes)  # as of the start: records of imports
         self.base = contents.identity.base  # the log and split whose state the store started with
@@ -138,9 +142,10 @@ class Engine(ReadOnlyEngine):
     def erase_user(self, user: str) -> Future[Erasure]:
         """Remove a user's id, events, history and vector, also from free pages of the file.
 
-        The future fails with NotFound if the user is unknown.
+        The id goes first. The rest follows in pieces, between which posts are written; then the future resolves. It
+        fails with NotFound if the user is unknown. After the last erasure the state is rebuilt in the background.
         """
-        return self._ingest.run(lambda: self._committer.erase(self._state.known_row("user", user)))
+        return self._ingest.run(self._eraser.erase(user))
 
     def health(self) -> Health:
         """Status and statistics of the engine; never waits for the writer."""
@@ -177,6 +182,7 @@ class Engine(ReadOnlyEngine):
             pruned=state.scorer.prunes,
             last_batch_ms=1_000 * commits.applied_seconds,
             store_bytes=self._store.size(),
+            rebuilding=self._committer.rebuilding.running,
             started=self._started,
         )
 

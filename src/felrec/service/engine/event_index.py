@@ -6,7 +6,6 @@ It takes 32 to 40 bytes per event. All questions about single users and items ar
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
@@ -17,7 +16,8 @@ from felrec.data.events import Events, Rows
 from felrec.data.pending import Pending
 from felrec.data.seen import PAIR, PairRecords
 from felrec.data.tables.growing import GrowingArray
-from felrec.store.protocol import Contents
+from felrec.store.protocol import Contents, Unfinished
+from felrec.store.unfinished import holding
 
 Places = NDArray[np.int64]
 
@@ -158,27 +158,34 @@ class EventIndex:
         counts[places < self.base] = self._pair_events[places[places < self.base]]
         return counts
 
-    def newest_others(self, items: Rows, user: int, n: int) -> Pending:
-        """For each item, the users of its last n events that are not of `user`, oldest first."""
-        lists = []
-        for item in items.tolist():
-            users = self.users[self.of_item(item)]
-            lists.append(users[users != user][-n:].tolist())
-        return Pending.of(lists)
+    def newest_users(self, items: Rows, n: int) -> Pending:
+        """For each item, the users of its last n events, oldest first."""
+        return Pending.of([self.users[self.of_item(item)[-n:]].tolist() for item in items.tolist()])
 
-    def without(self, user: int) -> tuple[dict[int, Events], dict[int, PairRecords]]:
-        """The blocks and base parts with events of a user, by number, without these events."""
+    def erasure_of(self, user: int) -> Unfinished:
+        """What the erasure of a user has to remove."""
         places = self.of_user(user)
-        bounds = self._blocks.values
-        numbers = np.unique(np.searchsorted(bounds, places[places >= self.base], side="right") - 1)
-        parts = np.unique(np.searchsorted(self._parts, places[places < self.base], side="right") - 1)
-        blocks = {int(b): self._events(range(bounds[b], bounds[b + 1]), user) for b in numbers}
-        return blocks, {int(p): self._pairs(range(self._parts[p], self._parts[p + 1]), user) for p in parts}
+        blocks, parts = places[places >= self.base], places[places < self.base]
+        return Unfinished(
+            user,
+            self.items[places],
+            self.events_at(places),
+            holding(blocks, self._blocks.values),
+            holding(parts, self._parts),
+        )
 
-    def block(self, number: int, without: int = -1) -> Events:
-        """A block of the journal, without empty places and without the user `without`."""
-        bounds = self._blocks.values
-        return self._events(range(int(bounds[number]), int(bounds[number + 1])), without)
+    def block(self, number: int) -> Events:
+        """A block of the journal, without empty places."""
+        kept = self._kept(self._blocks.values, number)
+        return Events(self.users[kept], self.items[kept], self.times[kept])
+
+    def part(self, number: int) -> PairRecords:
+        """A part of the base, without empty places."""
+        kept = self._kept(self._parts, number)
+        records = np.empty(len(kept), dtype=PAIR)
+        records["user"], records["item"], records["time"] = self.users[kept], self.items[kept], self.times[kept]
+        records["events"] = self._pair_events[kept]
+        return records
 
     def newest_before(self, block: int) -> float:
         """The time of the newest event of the blocks before this one; 0 if there is none."""
@@ -192,22 +199,9 @@ class EventIndex:
         self.users[places], self.items[places], self.times[places] = -1, -1, 0
         self.user_events[user] = 0
 
-    def _events(self, window: Iterable[int], without: int) -> Events:
-        kept = self._kept(window, without)
-        return Events(self.users[kept], self.items[kept], self.times[kept])
-
-    def _pairs(self, window: Iterable[int], without: int) -> PairRecords:
-        kept = self._kept(window, without)
-        records = np.empty(len(kept), dtype=PAIR)
-        records["user"], records["item"], records["time"] = self.users[kept], self.items[kept], self.times[kept]
-        records["events"] = self._pair_events[kept]
-        return records
-
-    def _kept(self, window: Iterable[int], without: int) -> Places:
-        places = np.array(window, dtype=np.int64)
-        users = self.users[places]
-        kept: Places = places[(users >= 0) & (users != without)]
-        return kept
+    def _kept(self, bounds: Places, number: int) -> Places:
+        places = np.arange(bounds[number], bounds[number + 1], dtype=np.int64)
+        return places[self.users[places] >= 0]
 
     def _counted(self, owners: Rows, count: int) -> NDArray[np.int64]:
         counts = np.zeros(count, dtype=np.int64)

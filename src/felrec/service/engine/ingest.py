@@ -6,10 +6,10 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from felrec.answers.types import Receipt
 from felrec.errors import FelrecError, InvalidRequest, Overloaded, Stopped
@@ -23,20 +23,33 @@ T = TypeVar("T")
 
 @dataclass
 class Task(Generic[T]):
-    """Other work that changes the store."""
+    """Other work that changes the store. A generator is work in pieces, between which others have their turn."""
 
-    work: Callable[[], T]
+    work: Callable[[], T] | Generator[None, None, T]
     future: Future[T] = field(default_factory=Future)
+
+
+class Background(Protocol):
+    """Work in pieces that has to wait for posts."""
+
+    @property
+    def due(self) -> float:
+        """When to do the next piece, by the clock `time.monotonic`; infinite if there is none."""
+        ...
+
+    def step(self) -> None:
+        """Do the next piece."""
+        ...
 
 
 class IngestThread:
     """A thread with a bounded queue."""
 
-    def __init__(self, committer: Committer, answers: IdempotencyStore, limits: Limits) -> None:
-        self._committer, self._answers, self._limits = committer, answers, limits
+    def __init__(self, committer: Committer, answers: IdempotencyStore, limits: Limits, background: Background) -> None:
+        self._committer, self._answers, self._limits, self._background = committer, answers, limits, background
         self._queue: deque[Submission | Task[Any]] = deque()
         self._changed = threading.Condition()
-        self._closing = False
+        self._closing, self._draining = False, True
         self.waiting = 0  # events in the queue
         self._tasks = 0  # tasks in the queue
         self._pace = 0.1  # moving average of seconds per block of events
@@ -62,8 +75,8 @@ class IngestThread:
             self._changed.notify()
         return submission.future
 
-    def run(self, work: Callable[[], T]) -> Future[T]:
-        """Queue work for the ingest thread, which does it between two batches."""
+    def run(self, work: Callable[[], T] | Generator[None, None, T]) -> Future[T]:
+        """Queue work for the ingest thread, which does it, or each piece of it, between two batches."""
         task = Task(work)
         task.future.set_running_or_notify_cancel()  # as above
         with self._changed:
@@ -78,35 +91,45 @@ class IngestThread:
     def close(self, drain: bool) -> None:
         """Stop after processing the queue, or immediately."""
         with self._changed:
-            self._closing = True
+            self._closing, self._draining = True, drain
             dropped = [] if drain else list(self._queue)
             if not drain:
                 self._queue.clear()
             self._changed.notify()
         for one in dropped:
-            one.future.set_exception(Stopped("the engine is shutting down; send this again later"))
+            one.future.set_exception(_stopped())
         self._thread.join()
 
     def _check_open(self) -> None:
         if self._closing:
-            raise Stopped("the engine is shutting down; send this again later")
+            raise _stopped()
 
     def _overloaded(self, queued: str) -> Overloaded:
         wait = min(30.0, max(1.0, self._blocks(self.waiting) * self._pace))
         return Overloaded(f"{queued} are queued; retry in {wait:.0f} s", wait)
 
     def _run(self) -> None:
-        while taken := self._take():
-            if isinstance(taken[0], Task):
+        while (taken := self._take()) is not None:
+            if taken and isinstance(taken[0], Task):
                 self._do(taken[0])
-            else:
+            elif taken:
                 self._write([one for one in taken if isinstance(one, Submission)])
+            if time.monotonic() >= self._background.due:
+                self._do_in_background()
 
-    def _take(self) -> list[Submission | Task[Any]]:
-        """Take up to a block of events from the queue, without waiting for more; an empty list means stop."""
+    def _take(self) -> list[Submission | Task[Any]] | None:
+        """Take up to a block of events from the queue, without waiting for more.
+
+        An empty list means that background work is due, None means stop.
+        """
         with self._changed:
             while not self._queue and not self._closing:
-                self._changed.wait()
+                seconds = self._background.due - time.monotonic()
+                if seconds <= 0:
+                    return []
+                self._changed.wait(min(seconds, threading.TIMEOUT_MAX))
+            if not self._queue:
+                return None
             taken: list[Submission | Task[Any]] = []
             events = 0
             while self._queue:
@@ -120,6 +143,14 @@ class IngestThread:
                 if alone:
                     break
             return taken
+
+    def _do_in_background(self) -> None:
+        try:
+            self._background.step()
+        except FelrecError as error:
+            _log.warning("background work failed and is tried again: %s", error)
+        except Exception:
+            _log.exception("background work failed")
 
     def _write(self, taken: list[Submission]) -> None:
         begun, submissions = time.perf_counter(), [one for one in taken if not self._came_before(one)]
@@ -137,12 +168,26 @@ class IngestThread:
             submission.future.set_result(receipt)
 
     def _do(self, task: Task[Any]) -> None:
+        """Do a task, or a piece of it."""
         with self._changed:
             self._tasks -= 1
         try:
-            task.future.set_result(task.work())
+            if isinstance(task.work, Generator):
+                next(task.work)
+                self._queue_again(task)
+            else:
+                task.future.set_result(task.work())
+        except StopIteration as end:
+            task.future.set_result(end.value)
         except Exception as error:
             task.future.set_exception(error)
+
+    def _queue_again(self, task: Task[Any]) -> None:
+        with self._changed:
+            if not self._draining:
+                raise _stopped()
+            self._tasks += 1
+            self._queue.append(task)
 
     def _came_before(self, submission: Submission) -> bool:
         """Resolve a submission that is already in the store with its first receipt."""
@@ -176,3 +221,7 @@ class IngestThread:
     def _blocks(self, events: int) -> int:
         """Number of blocks of these events, which predicts the time: most of the cost of a block is fixed."""
         return -(-events // self._limits.block)
+
+
+def _stopped() -> Stopped:
+    return Stopped("the engine is shutting down; send this again later")

@@ -69,8 +69,14 @@ class ItemAttributes:
             if item is not None and item in self._attributes:
                 self._index(row, self._attributes[item])
 
+    def forget(self, item: str, row: int) -> None:
+        """Remove the attributes of an item whose last event was erased."""
+        self.remove_row(item, row)
+        self._titles.put(item, None)
+        self._attributes.pop(item, None)
+
     def remove_row(self, item: str, row: int) -> None:
-        """Remove the row of an item whose last event was erased."""
+        """Remove the row of an item from the filters."""
         for tag in self.of(item).tags:
             self._tags.remove(tag, row)
         if row in self._hidden:

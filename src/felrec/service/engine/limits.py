@@ -21,6 +21,7 @@ class Limits:
     tags: int = 100  # of one item
     key_characters: int = 256  # of an idempotency key
     future_seconds: float = 300.0
+    rebuild_after: float = 5.0  # seconds from the last erasure to the rebuild of the state
     answer_hours: float = 24.0  # lifetime of an idempotency key
     users: int | None = None  # in the state; None: no limit
     items: int | None = None  # with events, and as many with attributes

@@ -33,8 +33,8 @@ class Block:
     """Events as rows, with times as given by the client, and the new ids among them."""
 
     events: Events
-    users: Sequence[str] = ()
-    items: Sequence[str] = ()
+    users: Sequence[str | None] = ()  # None: a row of an erased id, in a replay
+    items: Sequence[str | None] = ()
 
 
 @dataclass
@@ -87,7 +87,7 @@ class ServingState:
         if contents.state:
             self.recommender.load_state({name: torch.from_numpy(rows) for name, rows in contents.state.items()})
         else:
-            self._load_base(self.recommender)
+            self.load_base()
 
     @property
     def servable(self) -> Servable | None:
@@ -128,7 +128,7 @@ class ServingState:
             if change is not None and self.servable:
                 self.scorer.apply_change(change)
             else:
-                _observe(self.recommender, block.events.not_before(self.clock))
+                observe_alone(self.recommender, block.events.not_before(self.clock))
             self.attributes.add_rows(block.items, len(self.items))
             self.users.extend(block.users)
             self.items.extend(block.items)
@@ -149,38 +149,56 @@ class ServingState:
                     self.servable.apply_change(change)
                     changes.append(change)
                 else:
-                    _observe(self.recommender, events.not_before(clock))
+                    observe_alone(self.recommender, events.not_before(clock))
                 clock = max(clock, float(events.times.max()))
         return merged(changes)
 
-    def rebuilt(self, without: int) -> Recommender:
-        """The model without a user: a copy that observes the rest of the journal from the start."""
+    def replace_model(self, recommender: Recommender) -> None:
+        """Serve with another model, which has the same weights."""
+        with self.lock.write():
+            self.recommender = self.model.recommender = recommender  # nothing may hold the old one: it is large
+            self.scorer = ItemScoreCache(recommender)
+
+    @property
+    def rebuildable(self) -> bool:
+        """Whether the state follows from the base and the journal: the base contains no erased user."""
+        return self.base == EMPTY_BASE or not (self.users.empty < len(self.model.user_ids)).any()
+
+    def empty_rows(self) -> RowChange:
+        """The rows of the state that belong to erased ids: no event of a replay writes them."""
+        empty = np.union1d(self.users.empty, self.items.empty)
+        state = {name: rows.numpy() for name, rows in self.recommender.state().items()}
+        return {name: (empty[empty < len(rows)], rows[empty[empty < len(rows)]]) for name, rows in state.items()}
+
+    def initial_model(self) -> Recommender:
+        """A copy of the model with the state of the base."""
         model = copy.deepcopy(self.recommender)
         self._load_base(model)
-        clock = self.base_clock
-        for number in range(self.index.blocks):
-            events = self.index.block(number, without)
-            if len(events):
-                _observe(model, events.not_before(clock))
-                clock = max(clock, float(events.times.max()))
         return model
 
-    def forget(self, user: int, items: Sequence[int]) -> None:
-        """Remove a user, and items that no other user has, from everything except the model."""
+    def forget_user(self, user: int) -> None:
+        """Remove the id and the events of a user from everything except the model."""
         self.events -= int(self.index.user_events[user])
         self.journal -= int((self.index.of_user(user) >= self.index.base).sum())
         self.index.forget(user)
         self.users.forget([user])
-        for row in items:
-            self.attributes.remove_row(self.items.name(row), row)
-        self.items.forget(items)
         self.popularity = self._popularity()
         self.clock = max(self.base_clock, self.index.newest_before(self.index.blocks))
+
+    def forget_items(self, items: Sequence[int]) -> None:
+        """Remove the ids and the attributes of items without events."""
+        for row in items:
+            self.attributes.forget(self.items.name(row), row)
+        self.items.forget(items)
 
     def _popularity(self) -> DecayedCounts:
         counts = DecayedCounts(HALF_LIFE_CHOICES[2])
         counts.add(self.index.items[self.index.users >= 0])
         return counts
+
+    def load_base(self) -> None:
+        """Return the model to the state of the base."""
+        self._load_base(self.recommender)
 
     def _load_base(self, recommender: Recommender) -> None:
         if self._weights is not None:
@@ -191,7 +209,7 @@ class ServingState:
             recommender.load_state(self.model.after_validation)
 
 
-def _observe(recommender: Recommender, block: Events) -> None:
+def observe_alone(recommender: Recommender, block: Events) -> None:
     """Observe a block in one thread, so that replaying the journal gives the same result at every start.
 
     For a model that trains while observing, the number of threads would change the rounding of gradient sums.

@@ -140,6 +140,7 @@ class _State(Collector):
             ("cold_items", "Items with fewer than five events.", health.cold_items),
             ("store_events", "Events in the store.", health.events),
             ("store_bytes", "Size of the store.", health.store_bytes),
+            ("rebuilding", "1 from an erasure until the state is rebuilt from the journal.", health.rebuilding),
             ("last_commit_seconds", "Duration of the last commit.", health.last_commit_ms / 1e3),
             (
                 "last_batch_seconds",

@@ -78,7 +78,8 @@ def get_user(
 async def erase_user(request: Request, id: PathId) -> Response:
     """Erase a user's id, events, history and vector, also from free pages of the file.
 
-    The items of the user's events are encoded again without them.
+    Answers when all is erased; posts are written meanwhile. The id is unknown from the start: a second request is
+    answered with 404, and new events with the id are those of a new user.
     """
     erasure = await asyncio.wrap_future(engine_of(request).erase_user(id))
     count_rows(request, events=erasure.events)

@@ -39,6 +39,11 @@ def note_of(fingerprint: str) -> str:
     return f"{_NOTE}{fingerprint}"
 
 
+def is_import(note: str) -> bool:
+    """Whether a note records an import."""
+    return note.startswith(_NOTE)
+
+
 def taken_before(engine: Engine, log: InteractionLog) -> int:
     """Number of events of a log that the store has, from earlier imports or from its initial state.
 
@@ -54,7 +59,7 @@ def _known(engine: Engine) -> Iterator[tuple[str, int, int]]:
         train, validation = map(int, cuts)
         yield fingerprint, 2 * validation - train, validation  # the test part is as long as the validation part
     for name, taken in engine.notes.items():
-        if name.startswith(_NOTE):
+        if is_import(name):
             yield name.removeprefix(_NOTE), int(taken), int(taken)
 
 

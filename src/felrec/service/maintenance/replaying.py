@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from felrec.data.events import EventColumns
+from felrec.data.events import EventColumns, Events
 from felrec.data.log import InteractionLog
 from felrec.errors import ConfigError
 from felrec.fitted import FittedModel
@@ -15,8 +15,8 @@ from felrec.service.engine.committer import Committer, Progress
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.identity import begin
 from felrec.service.engine.limits import Limits
-from felrec.service.engine.serving_state import ServingState
-from felrec.service.maintenance.importing import id_strings, named, note_of
+from felrec.service.engine.serving_state import Block, ServingState
+from felrec.service.maintenance.importing import is_import, named, note_of
 from felrec.store.protocol import EMPTY_BASE, Contents, Store
 
 _BLOCKS = 64  # blocks applied between two writes
@@ -45,12 +45,11 @@ def replay_store(
     begin(new, model, empty=True)
     state = ServingState(model, new.load())
     committer = Committer(new, state, IdempotencyStore(0.0, new), Limits(), 0)
-    blocks = not_after(latest, named_blocks(contents, log))
+    blocks = _with_ids(not_after(latest, row_blocks(contents, log)), contents)
     while batch := list(islice(blocks, _BLOCKS)):
-        numbering = state.numbering()
-        committer.commit_blocks([numbering.block(block) for block in batch])
+        committer.commit_blocks(batch)
         if progress:
-            progress(sum(map(len, batch)))
+            progress(sum(len(block.events) for block in batch))
     ahead = new.seconds() - contents.seconds  # the clock by which answers expire is another one in each store
     answers = [answer._replace(expires=answer.expires + ahead) for answer in contents.answers]
     committer.finish(contents.attributes, answers, _notes(contents, log))
@@ -70,25 +69,28 @@ def _base_end(contents: Contents, log: InteractionLog) -> int:
     return min(len(log), int(contents.identity.base.rpartition(":")[2]))
 
 
-def named_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[EventColumns]:
+def row_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[Events]:
     """The base in blocks of the usual size, then the journal, both without erased users."""
     if log is not None:
-        users, items = id_strings(log.user_ids, "user"), id_strings(log.item_ids, "item")
         # The base has the rows of the log, so erased users are found without their ids.
         kept = np.array([name is not None for name in contents.users], dtype=bool)
         for block in log.events[: _base_end(contents, log)].blocks(Limits().block):
-            if len(left := block[np.flatnonzero(kept[block.users])]):
-                yield named(left, users, items)
-    for events in contents.event_blocks:
+            yield block[np.flatnonzero(kept[block.users])]
+    yield from contents.event_blocks
+
+
+def named_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[EventColumns]:
+    """The events of `row_blocks` with their ids."""
+    for events in row_blocks(contents, log):
         if len(events):
             yield named(events, contents.users, contents.items)
 
 
-def not_after(latest: float, blocks: Iterable[EventColumns]) -> Iterator[EventColumns]:
+def not_after(latest: float, blocks: Iterable[Events]) -> Iterator[Events]:
     """The same events; each time after `latest` becomes the newest time before it (`latest` if there is none).
 
     >>> times = np.array([5.0, 7e9, 6.0, 8e9])
-    >>> [block.times.tolist() for block in not_after(1e9, [EventColumns(["ada"] * 4, ["tea"] * 4, times)])]
+    >>> [block.times.tolist() for block in not_after(1e9, [Events.of([0] * 4, [0] * 4, times)])]
     [[5.0, 5.0, 6.0, 6.0]]
     """
     newest = -np.inf
@@ -96,12 +98,23 @@ def not_after(latest: float, blocks: Iterable[EventColumns]) -> Iterator[EventCo
         wrong = block.times > latest
         known = np.maximum.accumulate(np.append(newest, np.where(wrong, -np.inf, block.times)))[1:]
         replaced = np.where(np.isfinite(known), known, latest)
-        yield EventColumns(block.users, block.items, np.where(wrong, replaced, block.times))
+        yield Events(block.users, block.items, np.where(wrong, replaced, block.times))
         newest = max(newest, float(known.max(initial=-np.inf)))
 
 
+def _with_ids(blocks: Iterable[Events], contents: Contents) -> Iterator[Block]:
+    """Blocks with the ids that are new in each. Every id keeps its row, because rows decide the initial vectors."""
+    users = items = 0
+    for events in blocks:
+        if len(events):
+            new_users, new_items = int(events.users.max()) + 1, int(events.items.max()) + 1
+            yield Block(events, contents.users[users:new_users], contents.items[items:new_items])
+            users, items = max(users, new_users), max(items, new_items)
+
+
 def _notes(contents: Contents, log: InteractionLog | None) -> dict[str, str]:
-    notes = dict(contents.notes)
+    """The notes of imports. Others are about the old store."""
+    notes = {name: value for name, value in contents.notes.items() if is_import(name)}
     if log is not None:
         name = note_of(log.fingerprint)
         notes[name] = str(max(int(notes.get(name, 0)), _base_end(contents, log)))
