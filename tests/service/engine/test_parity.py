@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import felrec
-from felrec.service.engine import ranking
 from felrec.service.engine.engine import Engine
+from felrec.service.engine.serving_state import ServingState
 from felrec.store.sqlite import SqliteStore
 from stores import post
 
@@ -35,7 +35,7 @@ def test_an_engine_fed_event_by_event_ranks_as_an_evaluation_in_blocks_of_one(
     expected = felrec.evaluate(model, split, exclude_seen="no", block=1).results
     users, items = LOG.user_ids.ids(split.test.users), LOG.item_ids.ids(split.test.items)
     now = SimpleNamespace(time=lambda: 0.0)  # a question is asked at the time of its event
-    monkeypatch.setattr(ranking, "time", now)
+    monkeypatch.setattr(ServingState, "question_time", property(lambda _: now.time()))
     ranks = []
     with closing(Engine.open(SqliteStore(tmp_path / "store"), model)) as engine:
         for user, item, time in zip(users, items, split.test.times.tolist(), strict=True):

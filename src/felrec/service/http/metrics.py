@@ -149,7 +149,7 @@ class _State(Collector):
             ),
         ):
             yield GaugeMetricFamily(f"felrec_{name}", text, float(value))
-        scored = "Items that were scored for an answer; with compiled kernels a few hundred of the catalogue."
+        scored = "Scores computed for an answer: with compiled kernels a few hundred, else one for each item."
         yield SummaryMetricFamily("felrec_items_scored", scored, health.answers, float(health.items_scored))
         yield CounterMetricFamily("felrec_commits", "Transactions since the start.", float(health.commits))
         yield CounterMetricFamily("felrec_audit_dropped", "Entries missing from the audit log.", self.audit_dropped())

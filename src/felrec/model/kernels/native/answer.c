@@ -1,8 +1,8 @@
 /* Exact recommendations of FELRec-S for a batch of queries.
  *
  * A score is what the item network says of the item, plus the cosine of user and item, bounded by the trust in it, plus
- * the gain of a few hundred pairs. So all pairs are scored, and then only those other items whose upper bound reaches the
- * k-th best score. Items are visited in chunks with a common bound; all queries visit a chunk before the next one, so
+ * the gain of a few hundred pairs. So all pairs are scored, and then only those other items whose upper bound reaches
+ * the k-th best score. Items are visited in chunks with a common bound; all queries visit a chunk before the next one, so
  * that its vectors are read from memory once.
  */
 
@@ -54,7 +54,8 @@ INLINE void sink(Best *best, int64_t at, int64_t count, float score, int32_t row
         int64_t child = 2 * at + 1;
         if (child >= count)
             break;
-        if (child + 1 < count && is_worse(best->scores[child + 1], best->rows[child + 1], best->scores[child], best->rows[child]))
+        if (child + 1 < count && is_worse(best->scores[child + 1], best->rows[child + 1], best->scores[child],
+                                                 best->rows[child]))
             child++;
         if (!is_worse(best->scores[child], best->rows[child], score, row))
             break;
@@ -195,7 +196,8 @@ INLINE void visit(const Tables *tables, const Questions *asked, Asked *all)
     const int64_t chunks = (tables->catalogue + CHUNK - 1) / CHUNK;
     for (int64_t nth = 0; nth < chunks; nth++) {
         const int32_t chunk = tables->order[nth];
-        const int64_t begin = (int64_t)chunk * CHUNK, end = begin + CHUNK < tables->catalogue ? begin + CHUNK : tables->catalogue;
+        const int64_t begin = (int64_t)chunk * CHUNK;
+        const int64_t end = begin + CHUNK < tables->catalogue ? begin + CHUNK : tables->catalogue;
         for (int64_t query = 0; query < asked->count; query++)
             if (asked->candidate_starts[query] < 0 && tables->tops[chunk] >= least_of(&all[query].best))
                 for (int64_t row = begin; row < end; row++)
@@ -213,10 +215,11 @@ INLINE int64_t most_pairs(const Tables *tables, const Questions *asked)
     return most + tables->own.size + tables->near.reach * tables->near.size + tables->next.reach * tables->next.size;
 }
 
-/* The best items of each query: rows and scores, k of a query after those of the one before it, best first. Their numbers
- * are in `found`, and the numbers of scores that were computed in `looked`. Returns 0, or 1 if there is not enough memory. */
-ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, int32_t *rows, float *scores, int64_t *found,
-                                int64_t *looked)
+/* The best items of each query: rows and scores, k of a query after those of the one before it, best first. Their
+ * numbers are in `found`, and the numbers of scores that were computed in `looked`. Returns 0, or 1 if there is not enough
+ * memory. */
+ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, int32_t *rows, float *scores,
+                                int64_t *found, int64_t *looked)
 {
     const int64_t pairs = most_pairs(tables, asked), width = tables->encoder.width, count = asked->count;
     const int64_t hidden = tables->network.members * tables->network.hidden, length = tables->users.length;
@@ -231,11 +234,14 @@ ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, in
         malloc(encoder_room(&tables->encoder, length) * sizeof(float) + 64), malloc(2 * ROWS * hidden * sizeof(float)),
         malloc(hidden * sizeof(float)),
     };
-    const int enough = all && sets && users && room.numbers && room.history && room.pairs && room.encoder && room.network && room.bias;
+    const int enough = all && sets && users && room.numbers && room.history && room.pairs && room.encoder &&
+            room.network && room.bias;
     if (enough) {
         memset(sets, NO_ITEM, count * slots * sizeof(int32_t));
         for (int64_t query = 0, at = 0; query < count; at += asked->k[query++]) {
-            all[query] = (Asked){{sets + query * slots, 0, slots - 1}, {rows + at, scores + at, 0, asked->k[query]}, users + query * width, 0};
+            const Set set = {sets + query * slots, 0, slots - 1};
+            const Best best = {rows + at, scores + at, 0, asked->k[query]};
+            all[query] = (Asked){set, best, users + query * width, 0};
             score_pairs(tables, asked, query, all + query, &room);
         }
         visit(tables, asked, all);

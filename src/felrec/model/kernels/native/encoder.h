@@ -66,7 +66,8 @@ INLINE void softmax(float *x, int64_t count)
 }
 
 /* x (n, width) += attention of the normalised x; `packed` holds queries, keys and values (n, 3 * width). */
-INLINE void attend(const float *packed, int64_t n, int64_t width, int64_t heads, const float *output, float *x, float *room)
+INLINE void attend(const float *packed, int64_t n, int64_t width, int64_t heads, const float *output, float *x,
+                   float *room)
 {
     const int64_t part = width / heads, wide = whole_lanes(n);
     const float scale = 1 / sqrtf((float)part);
@@ -96,12 +97,13 @@ INLINE int64_t encoder_room(const Encoder *encoder, int64_t n)
 }
 
 /* One block: x += attention(norm(x)), then x += feed forward(norm(x)). Returns the weights of the next block. */
-INLINE const float *encode_block(const Encoder *encoder, const float *weights, int64_t n, float *x, float *normal, float *inner,
-                                 float *room)
+INLINE const float *encode_block(const Encoder *encoder, const float *weights, int64_t n, float *x, float *normal,
+                                 float *inner, float *room)
 {
     const int64_t width = encoder->width, wide = encoder->feed_forward;
     const float *attention_norm = weights, *packed = attention_norm + 2 * width, *output = packed + 3 * width * width;
-    const float *last_norm = output + width * width, *expand = last_norm + 2 * width, *expand_bias = expand + width * wide;
+    const float *last_norm = output + width * width, *expand = last_norm + 2 * width;
+    const float *expand_bias = expand + width * wide;
     const float *contract = expand_bias + wide, *contract_bias = contract + wide * width;
     for (int64_t at = 0; at < n; at++)
         layer_norm(x + at * width, attention_norm, attention_norm + width, width, normal + at * width);
@@ -122,14 +124,17 @@ INLINE const float *encode_block(const Encoder *encoder, const float *weights, i
 }
 
 /* The direction (width) of a user with `taken` items, oldest first, in a history of at most `length`. */
-INLINE void encode_user(const Encoder *encoder, const int32_t *history, int64_t taken, int64_t length, float *room, float *user)
+INLINE void encode_user(const Encoder *encoder, const int32_t *history, int64_t taken, int64_t length, float *room,
+                        float *user)
 {
     const int64_t width = encoder->width, n = taken < length ? taken + 1 : length; /* a short one begins with a blank */
-    const float *positions = encoder->weights + (length - n) * width, *recency = encoder->weights + length * width + length - n;
+    const float *positions = encoder->weights + (length - n) * width;
+    const float *recency = encoder->weights + length * width + length - n;
     const float *attention = encoder->weights + length * width + length, *output = attention + width;
     const float *weights = output + width * width;
     float *vectors = room, *x = vectors + n * width, *normal = x + n * width, *share = normal + n * width;
-    float *inner = share + whole_lanes(n), *more = inner + n * (encoder->feed_forward > 3 * width ? encoder->feed_forward : 3 * width);
+    float *inner = share + whole_lanes(n);
+    float *more = inner + n * (encoder->feed_forward > 3 * width ? encoder->feed_forward : 3 * width);
     memset(vectors, 0, width * sizeof(float));
     for (int64_t at = n - taken, item = 0; at < n; at++, item++)
         read_vector(encoder, history[item], vectors + at * width);

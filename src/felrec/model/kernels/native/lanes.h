@@ -26,7 +26,8 @@ typedef int32_t int_lanes __attribute__((vector_size(4 * LANES), aligned(4), may
 #define ROTATED(x, ...) __builtin_shuffle(x, (int_lanes){__VA_ARGS__})
 #endif
 
-/* y (rows, 16 * blocks) += x (rows, inputs) w (inputs, ...); rows and blocks are constants, so that sums stay in registers. */
+/* y (rows, 16 * blocks) += x (rows, inputs) w (inputs, ...); rows and blocks are constants, so that sums stay in
+ * registers. */
 INLINE void product_tile(const int rows, const int blocks, const float *x, int64_t x_step, int64_t inputs,
                          const float *w, int64_t w_step, float *y, int64_t y_step)
 {
@@ -60,8 +61,8 @@ INLINE void product_strip(const int rows, const float *x, int64_t x_step, int64_
 }
 
 /* y (rows, outputs) += x (rows, inputs) w (inputs, outputs) */
-ANY_PROCESSOR static void add_product(int64_t rows, const float *x, int64_t x_step, int64_t inputs, const float *w, int64_t w_step,
-                        int64_t outputs, float *y, int64_t y_step)
+ANY_PROCESSOR static void add_product(int64_t rows, const float *x, int64_t x_step, int64_t inputs, const float *w,
+                                      int64_t w_step, int64_t outputs, float *y, int64_t y_step)
 {
     int64_t row = 0;
     for (; row + ROWS <= rows; row += ROWS)

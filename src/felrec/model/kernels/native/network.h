@@ -14,8 +14,10 @@ INLINE void relu(float *x, int64_t count)
         x[at] = x[at] > 0 ? x[at] : 0;
 }
 
-/* The gains of `rows` pairs from their features (rows, FEATURES); `room` has space for 2 * ROWS * members * hidden floats. */
-INLINE void gains_of(const PairNetwork *network, const int rows, const float *x, const float *first_bias, float *room, float *gains)
+/* The gains of `rows` pairs from their features (rows, FEATURES); `room` has space for 2 * ROWS * members * hidden
+ * floats. */
+INLINE void gains_of(const PairNetwork *network, const int rows, const float *x, const float *first_bias,
+                     float *room, float *gains)
 {
     const int64_t hidden = network->hidden, all = network->members * hidden;
     float *one = room, *two = room + ROWS * all;
@@ -38,13 +40,14 @@ INLINE void gains_of(const PairNetwork *network, const int rows, const float *x,
         int64_t end = begin + 1;
         while (end < columns && column_of[end] == column_of[end - 1] + 1)
             end++;
-        add_product(rows, used + begin, FEATURES, end - begin, network->first + column_of[begin] * all, all, all, one, all);
+        add_product(rows, used + begin, FEATURES, end - begin, network->first + column_of[begin] * all, all, all,
+                    one, all);
         begin = end;
     }
     relu(one, rows * all);
     for (int64_t member = 0; member < network->members; member++)
-        add_product(rows, one + member * hidden, all, hidden, network->second + member * hidden * hidden, hidden, hidden,
-                      two + member * hidden, all);
+        add_product(rows, one + member * hidden, all, hidden, network->second + member * hidden * hidden, hidden,
+                    hidden, two + member * hidden, all);
     relu(two, rows * all);
     for (int row = 0; row < rows; row++)
         gains[row] = dot(two + row * all, network->last, all) + network->last_bias;

@@ -1,4 +1,5 @@
-/* Pairs of a user and an item that a signal has features for: what repetition.py, item_links.py and hit_rates.py compute. */
+/* Pairs of a user and an item that a signal has features for: what repetition.py, item_links.py and hit_rates.py
+ * compute. */
 
 #ifndef FELREC_PAIRS_H
 #define FELREC_PAIRS_H
@@ -116,7 +117,8 @@ INLINE void collect_own(Collected *all, int64_t taken)
     if (user < own->owners)
         for (int64_t at = user * own->size; at < (user + 1) * own->size; at++)
             if (own->other[at] >= 0)
-                add_own(all, own->other[at], own->count[at], (float)(taken - own->nth[at]), minutes_since(now, own->minute[at]));
+                add_own(all, own->other[at], own->count[at], (float)(taken - own->nth[at]),
+                        minutes_since(now, own->minute[at]));
     for (int64_t at = 0; at < waiting; at++) {
         double minute = asked->pending_times ? floor(asked->pending_times[begin + at] / 60) : INFINITY;
         add_own(all, asked->pending[begin + at], 1, (float)(waiting - at), minutes_since(now, minute));
@@ -177,7 +179,8 @@ INLINE void own_features(const Collected *all, const Pair *pair, float *x)
 INLINE float log_of(float similarity) { return logf(similarity / FAINT + 1); }
 
 /* `strength` is the measure by which hit rates are counted. */
-INLINE void link_features(const Collected *all, const Link *link, const Counts *counts, int own, float root, int strength,
+INLINE void link_features(const Collected *all, const Link *link, const Counts *counts, int own, float root,
+                          int strength,
                           float *x, float *rate)
 {
     x[0] = log_of(link->cosine * root);
@@ -189,7 +192,8 @@ INLINE void link_features(const Collected *all, const Link *link, const Counts *
         x[5] = log_of(link->newest / sqrtf(all->newest_events) * root);
         x[6] = logf(1 + link->newest);
     }
-    *rate = hit_rate(all->tables, counts, x[strength] > 0 ? clipped(x[strength] * PER_UNIT, STRENGTHS - 1) * 2 + own : -1);
+    const int step = clipped(x[strength] * PER_UNIT, STRENGTHS - 1);
+    *rate = hit_rate(all->tables, counts, x[strength] > 0 ? step * 2 + own : -1);
 }
 
 /* Features (FEATURES) of a pair; x is zero before. Those that all pairs of a query share are part of its bias. */

@@ -1,4 +1,5 @@
-/* What the kernels read: the tables of the signals, the weights, and what is kept of each item. Mirrored in tables.py. */
+/* What the kernels read: the tables of the signals, the weights, and what is kept of each item. Mirrored in
+ * tables.py. */
 
 #ifndef FELREC_TABLES_H
 #define FELREC_TABLES_H
