@@ -64,12 +64,12 @@ class TopKCounts:
         also: Rows | None = None,
         **marks: NDArray[np.integer],
     ) -> RowChange:
-        """The rows of these owners after counting the meetings, and of the owners in `also` that have no row yet.
+        """The rows of these owners after counting the meetings, and of the owners in `also`, with or without meetings.
 
-        A store of rows needs a row for every owner, with or without meetings.
+        A store of rows needs a row for every owner.
         """
-        newcomers = owners[:0] if also is None else also[also >= self.owners]
-        touched, place = np.unique(np.concatenate([owners, newcomers]), return_inverse=True)
+        every = owners if also is None else np.concatenate([owners, also])
+        touched, place = np.unique(every, return_inverse=True)
         of_owner = place[: len(owners)]
         meetings = np.bincount(of_owner, minlength=len(touched))
         rows = self.of(touched)

@@ -80,10 +80,11 @@ class ItemLinks(OneTable, ABC):
         return linked
 
     def change(self, block: BlockView) -> RowChange:
-        """The links of the items that a block touches; an item without links gets an empty row."""
+        """The links of the items that a block touches; an item gets a row with its first event, even without links."""
         items = block.events.items
         links = self.links(block.history, _linking(block.history, block.mask, items), items)
-        return prefixed(self.table, self.counts.change(*links, also=items))
+        new = items[self._recent.items.counts(items) == 0]
+        return prefixed(self.table, self.counts.change(*links, also=new))
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The links of the items without those that the user made."""
