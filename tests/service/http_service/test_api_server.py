@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import NoReturn
 
 import httpx
 import pytest
@@ -186,3 +187,15 @@ def test_a_new_store_says_what_it_lacks(run: Path, tmp_path: Path) -> None:
         said.append(process.communicate(timeout=60)[1])
     assert "starts after the validation part of the run's log; add the rest with felrec import LOG" in said[0]
     assert "begins after" not in said[1]  # only when it is made
+
+
+def test_the_first_client_does_not_wait_for_routes_to_be_built(
+    open_service: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = open_service()
+
+    def too_late(*_: object) -> NoReturn:
+        raise AssertionError("a route is built while a client waits")
+
+    monkeypatch.setattr("fastapi.routing._IncludedRouter._build_effective_context", too_late)
+    assert service.get("/v1/stats").status_code == 200

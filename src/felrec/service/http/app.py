@@ -103,10 +103,17 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    _build_routes(app)
     anyio.to_thread.current_default_thread_limiter().total_tokens = READERS
     yield
     app.state.service.stopping = True
     await anyio.to_thread.run_sync(app.state.service.close)
+
+
+def _build_routes(app: FastAPI) -> None:
+    """Build all routes now. FastAPI does it when they are first matched, and then the first client waits."""
+    for route in app.routes:
+        route.matches({"type": "http", "method": "GET", "path": "/none", "headers": []})
 
 
 async def _page() -> Response:
