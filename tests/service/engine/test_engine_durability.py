@@ -264,6 +264,16 @@ def test_what_is_journalled_is_taken_in_even_if_the_state_does_not_fit(tmp_path:
     assert replayed_offline(path) == live
 
 
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q"])
+def test_the_state_of_a_long_post_is_saved_with_it(name: str, tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", fitted(name))
+    for n in range(2):
+        post(engine, made_up(700, start=1e9 * (1 + n), users=40, items=60, seed=n))
+        kept = contents_of(tmp_path / "s")
+        assert kept.applied == len(kept.event_blocks) == 3 * (n + 1)  # nothing is left for the next start to apply
+    engine.close()
+
+
 def test_the_state_that_did_not_fit_goes_with_the_next_write(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s")
     engine = Engine.open(store, fitted(), empty=True)
