@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+import needs
 
 
 @contextmanager
 def small_disk(folder: Path, size: str = "2m") -> Iterator[Path]:
-    """A file system of its own in memory; skipped where this user may not mount one."""
+    """A file system of its own in memory; needs the right to mount one."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
+        needs.missing("mounting a small disk needs root")
     try:
         yield folder
     finally:

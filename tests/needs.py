@@ -13,13 +13,13 @@ import pytest
 def package(name: str) -> None:
     """An optional package, for a test or a whole module."""
     if find_spec(name) is None:
-        _missing(f"the package {name} is not installed; make setup installs it")
+        missing(f"the package {name} is not installed; make setup installs it")
 
 
 def program(*names: str) -> str:
     """The path of a program that goes by any of these names."""
     found = next(filter(None, map(shutil.which, names)), None)
-    return found or _missing(f"{' or '.join(names)} is not installed; install it with apt-get install {names[0]}")
+    return found or missing(f"{' or '.join(names)} is not installed; install it with apt-get install {names[0]}")
 
 
 def kernels() -> None:
@@ -27,10 +27,11 @@ def kernels() -> None:
     from felrec.model.kernels.native.library import library
 
     if library() is None:
-        _missing("felrec was installed without its compiled kernels; install a C compiler, then run make setup again")
+        missing("felrec was installed without its compiled kernels; install a C compiler, then run make setup again")
 
 
-def _missing(reason: str) -> NoReturn:
+def missing(reason: str) -> NoReturn:
+    """Skip a test or a module, or fail where CI is set."""
     if os.environ.get("CI", "").lower() not in ("", "0", "false"):
         pytest.fail(f"{reason} (it may only be missing where CI is not set)", pytrace=False)
     pytest.skip(reason, allow_module_level=True)
