@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from felrec.config import TrainingSettings, divide, read_pairs
 from felrec.data.events import Events, Rows
 from felrec.data.pending import Pending
-from felrec.evaluation.protocols import BLOCK
+from felrec.evaluation.rules import BLOCK
 from felrec.model.paper.cache import last_occurrence
 from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.training.checkpoint import RunDirectory

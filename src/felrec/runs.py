@@ -13,9 +13,10 @@ from felrec.data.known import Known
 from felrec.data.log import InteractionLog
 from felrec.data.split import Sizes, Split
 from felrec.errors import CheckpointError, ConfigError
-from felrec.evaluation.protocols import Progress, Protocol
+from felrec.evaluation.protocols import Progress
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report
 from felrec.evaluation.report import evaluate as evaluate_recommender
+from felrec.evaluation.rules import Protocol
 from felrec.fitted import FittedModel
 from felrec.fitting import Job, as_split, fingerprint, fitted_model
 from felrec.pretrained import check_name, load_weights, weights_folder
@@ -94,8 +95,8 @@ def evaluate(
 ) -> Report:
     """Evaluate on the test part of a log, without changing the model.
 
-    The default of `cache` is given by `cache_start`. `block` is the number of events that protocol `online` scores
-    before it observes them, 256 by default.
+    The default of `cache` is given by `cache_start`. `block` is the number of events that are scored before they are
+    observed, 256 by default for protocol `online`.
     """
     for what, value, known in (
         ("protocol", protocol, get_args(Protocol)),

@@ -15,11 +15,12 @@ from felrec.data.events import Events, Rows
 from felrec.data.log import InteractionLog
 from felrec.data.split import Split, split_log
 from felrec.data.synthetic import synthetic_log
-from felrec.errors import TrainingError
+from felrec.errors import ConfigError, TrainingError
 from felrec.evaluation import protocols
 from felrec.evaluation.metrics import sampled_ranks
-from felrec.evaluation.protocols import BLOCK, replay, walk
+from felrec.evaluation.protocols import replay, walk
 from felrec.evaluation.report import evaluate
+from felrec.evaluation.rules import BLOCK
 from felrec.evaluation.seen import SeenItems
 from felrec.recommender import Queries
 
@@ -232,3 +233,49 @@ def test_the_published_evaluation_leaves_nothing_out_unless_told() -> None:
     for protocol, asked, left_out in (("online", "auto", True), ("paper", "auto", False), ("paper", "yes", True)):
         report = evaluate(Popularity(), parts, model="p", cache="reset", protocol=protocol, exclude_seen=asked)  # type: ignore[arg-type]
         assert report.exclude_seen is left_out, (protocol, asked)
+
+
+BOTH_AT_ONCE = Events.of([0, 1, 0, 0, 1], [0, 1, 2, 3, 2], [1.0, 2.0, 3.0, 3.0, 4.0])
+
+
+def test_tgb_ranks_all_items_of_the_log_but_other_targets_of_the_moment() -> None:
+    got = walk(Popularity(), BOTH_AT_ONCE, 2, 5, protocol="tgb-blind")
+    # nothing was observed: all scores are equal. Events 2 and 3 leave out each other's target: 3 of 4 items are ranked
+    assert got.candidates.tolist() == [3, 3, 4]
+    assert got.rank.tolist() == [1.0, 1.0, 1.5]
+    assert not got.first.any()
+
+
+def test_in_blind_mode_a_block_of_200_hides_its_events_from_each_other() -> None:
+    diary = Diary()
+    walk(diary, LOG.events, 1_000, 1_300, protocol="tgb-blind")
+    queries = [content[0] for kind, content in diary.pages if kind == "score"]
+    assert [len(one) for one in queries] == [200, 100]
+    assert not any((one.pending.stops > one.pending.starts).any() for one in queries)
+
+
+def test_in_visible_mode_an_event_is_scored_after_all_before_it() -> None:
+    diary = Diary()
+    walk(diary, LOG.events, 1_000, 1_050, protocol="tgb-visible")
+    assert [kind for kind, _ in diary.pages] == ["score", "observe"] * 50
+
+
+def test_successive_predicts_no_event_without_history_and_excludes_seen_items() -> None:
+    events = Events.of([0, 1, 0, 2, 2, 1], [0, 1, 1, 0, 1, 0], [0, 1, 2, 3, 4, 5])
+    got = walk(Popularity(), events, 2, 6, protocol="successive", exclude_seen=True, block=1)
+    assert got.events.tolist() == [2, 4, 5]  # event 3 is the first of user 2
+    assert got.candidates.tolist() == [1, 1, 1]  # of two items each user has one
+
+
+@pytest.mark.parametrize(("protocol", "wrong"), [("tgb-blind", "yes"), ("tgb-visible", "yes"), ("successive", "no")])
+def test_a_published_protocol_has_its_own_rule_for_seen_items(protocol: Any, wrong: Any) -> None:
+    split = split_log(LOG)
+    assert evaluate(Popularity(), split, model="p", protocol=protocol).exclude_seen == (wrong == "no")
+    with pytest.raises(ConfigError, match="omit --exclude-seen"):
+        evaluate(Popularity(), split, model="p", protocol=protocol, exclude_seen=wrong)
+
+
+def test_a_report_has_one_partition_for_each_predicted_event() -> None:
+    report = evaluate(Popularity(), split_log(LOG), model="p", protocol="successive")
+    assert len(report.partition) == len(report.results.events) < 300
+    assert report.partitions["total"]["events"] == len(report.results.events)

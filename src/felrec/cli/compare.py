@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from felrec.cli.options import Device, Log, LogColumns, TrainingOptions, resumable, with_option_groups
+from felrec.cli.options import Device, Log, LogColumns, SplitOption, TrainingOptions, resumable, with_option_groups
 
 if TYPE_CHECKING:
     from felrec.comparison import Comparison
@@ -20,6 +20,7 @@ def compare(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for runs and results.")],
     *,
     training: TrainingOptions,
+    cut: SplitOption = "last-events",
     device: Device = "cpu",
     columns: LogColumns,
 ) -> None:
@@ -34,13 +35,13 @@ def compare(
     """  # noqa: D301
     from felrec import comparison
     from felrec.cli.progress import TerminalReporter
-    from felrec.data.split import split_log
+    from felrec.data.published_splits import split_by
     from felrec.evaluation.plots import require_matplotlib
 
     require_matplotlib()
     models, settings = comparison.read_names(names), training.settings()
     comparison.settings_by_model(models, settings)
-    split = split_log(columns.read(log))
+    split = split_by(cut, columns.read(log))
     with resumable():
         result = comparison.compare(
             split, models, out, settings, device=device, resume=training.resume, reporter=TerminalReporter()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from felrec.cli.options import Device, Log, LogColumns, Pairs, Run, with_option_groups
+from felrec.cli.options import Device, Log, LogColumns, Pairs, Run, SplitOption, with_option_groups
 from felrec.errors import ConfigError
 
 
@@ -17,8 +17,11 @@ class Conditions:
     """The options of `runs.evaluate`."""
 
     protocol: Annotated[
-        Literal["online", "paper"],
-        typer.Option(help="online: score, then observe. paper: as published, which leaks."),
+        Literal["online", "paper", "tgb-blind", "tgb-visible", "successive"],
+        typer.Option(
+            help="online: score, then observe. paper: as published, which leaks. tgb-blind, tgb-visible (with --split "
+            "tgb) and successive (with --split time-to-split): as two published benchmarks do.",
+        ),
     ] = "online"
     cache: Annotated[
         Literal["kept", "reset", "empty"] | None,
@@ -36,8 +39,8 @@ class Conditions:
         typer.Option(
             metavar="N",
             min=1,
-            help="Events that protocol online scores before it observes them; 256 unless given. With 1 each event is "
-            "scored after all before it, as in the service.",
+            help="Events that protocols online, tgb-visible and successive score before they observe them; 256, 1 and "
+            "256 unless given. With 1 each event is scored after all before it, as in the service.",
         ),
     ] = None
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of sampled negatives.", min=0, max=2**62)] = 0
@@ -54,10 +57,11 @@ def evaluate(
         Path | None, typer.Option("--events", metavar="F.parquet", help="Write one row per test event.")
     ] = None,
     pairs: Pairs = None,
+    cut: SplitOption = "last-events",
     device: Device = "cpu",
     columns: LogColumns,
 ) -> None:
-    """Evaluate a model on the last 10 % of a log.
+    """Evaluate a model on the test part of a log: its last 10 %, or what --split says.
 
     The log may be the training log or any other log.
 
@@ -65,6 +69,7 @@ def evaluate(
     Example:
       felrec evaluate runs/q events.parquet --json q.json
       felrec evaluate runs/q another.csv --set neighbours=10
+      felrec evaluate runs/s ml-1m.parquet --split time-to-split --protocol successive
     """  # noqa: D301
     for file in (json_file, events_file):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
@@ -77,11 +82,11 @@ def evaluate(
     from felrec.cli.progress import TerminalReporter
     from felrec.cli.tables import output, print_report, ties_note
     from felrec.config import read_pairs
-    from felrec.data.split import split_log
+    from felrec.data.published_splits import split_by
     from felrec.evaluation.report import events_to_walk
 
     model = runs.load(run, device=device, settings=read_pairs(pairs or ()))
-    split = split_log(columns.read(log))
+    split = split_by(cut, columns.read(log))
     events = events_to_walk(split, runs.cache_start(model, split, conditions.cache))
     with TerminalReporter().evaluating(model.name, events) as progress:
         report = runs.evaluate(model, split, **asdict(conditions), progress=progress)

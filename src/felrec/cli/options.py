@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,14 @@ Run = Annotated[
 ]
 Pairs = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one setting; repeatable.")
+]
+SplitOption = Annotated[
+    Literal["last-events", "tgb", "time-to-split"],
+    typer.Option(
+        "--split",
+        help="Where to cut the log. last-events: the last two tenths of the events validate and test. tgb and "
+        "time-to-split: as two published benchmarks do, by time.",
+    ),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="D", help="cpu, cuda or auto.")]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from felrec.cli.options import Device, Log, LogColumns, TrainingOptions, resumable, with_option_groups
+from felrec.cli.options import Device, Log, LogColumns, SplitOption, TrainingOptions, resumable, with_option_groups
 
 
 @with_option_groups
@@ -18,12 +18,14 @@ def train(
     model: Annotated[str, typer.Option("--model", metavar="NAME", help="A name from felrec models.")] = "felrec-s",
     *,
     training: TrainingOptions,
+    cut: SplitOption = "last-events",
     device: Device = "cpu",
     columns: LogColumns,
 ) -> None:
     """Train a model on a log.
 
     Uses the first 80 % of the events to train and the next 10 % to pick the best epoch. The last 10 % are for testing.
+    --split cuts the log elsewhere.
 
     \b
     Example:
@@ -34,13 +36,13 @@ def train(
     from felrec import runs
     from felrec.cli.progress import TerminalReporter
     from felrec.config import divide
-    from felrec.data.split import split_log
+    from felrec.data.published_splits import split_by
     from felrec.registry import model_kind
     from felrec.training.checkpoint import RunDirectory
 
     kind, settings = model_kind(model), training.settings()
     divide(settings, kind.settings, kind.name)  # report a misspelt setting before a large log is read
-    split = split_log(columns.read(log))
+    split = split_by(cut, columns.read(log))
     with resumable(), TerminalReporter().training(model, out) as progress:
         runs.train(
             split, model, out, settings, device=device, resume=training.resume, listeners=(progress,), progress=progress
@@ -50,5 +52,6 @@ def train(
     which = f"best epoch {best['epoch']} of {trained}, " if trained else ""
     values = ", ".join(f"{name} {value:.3f}" for name, value in best["metrics"].items())
     typer.echo(f"{model} is in {out}: {which}validation {values}")
-    again = ["felrec", "evaluate", str(out), str(log), *columns.as_arguments()]
+    how = [] if cut == "last-events" else ["--split", cut]
+    again = ["felrec", "evaluate", str(out), str(log), *how, *columns.as_arguments()]
     typer.echo(f"test it with: {shlex.join(again)}")

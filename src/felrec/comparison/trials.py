@@ -16,8 +16,9 @@ from felrec.comparison.stopwatch import timed
 from felrec.config import TrainingSettings, check
 from felrec.data.split import Split
 from felrec.evaluation.metrics import METRICS
-from felrec.evaluation.protocols import BLOCK, EventResults, Protocol
+from felrec.evaluation.protocols import EventResults
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, events_to_walk
+from felrec.evaluation.rules import BLOCK, Protocol
 from felrec.files import write_atomically
 from felrec.fitted import FittedModel
 

@@ -87,7 +87,7 @@ class InteractionLog:
         if not 0 < n <= len(self):
             raise DataError(f"cannot sample {n} events of a log of {len(self)}; ask for 1 to {len(self)}")
         kept = np.sort(np.random.default_rng(seed).choice(len(self), n, replace=False, shuffle=False))
-        return self._only(Events(self.users[kept], self.items[kept], self.times[kept]))
+        return self.only(Events(self.users[kept], self.items[kept], self.times[kept]))
 
     def part(self, start: int, stop: int) -> InteractionLog:
         """The events from `start` to `stop` as a separate log with new row numbers.
@@ -97,9 +97,10 @@ class InteractionLog:
         >>> part.users.tolist(), part.user_ids.ids(part.users)
         ([0, 1], [2, 3])
         """
-        return self._only(self.events[start:stop])
+        return self.only(self.events[start:stop])
 
-    def _only(self, events: Events) -> InteractionLog:
+    def only(self, events: Events) -> InteractionLog:
+        """Some of the events as a separate log with new row numbers."""
         users, old_users = by_first_appearance(events.users, self.n_users)
         items, old_items = by_first_appearance(events.items, self.n_items)
         return InteractionLog(

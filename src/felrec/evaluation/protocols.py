@@ -1,14 +1,13 @@
-"""The two protocols: `online` scores a block and then observes it; `paper` uses the published order.
+"""Pass over a range of a log once, in time order, as a protocol says, and return one row per event.
 
-Both pass over a range of a log once, in time order, and return one row per event. The caller prepares the
-state of the model at the start (the cache `kept`, `reset` or `empty`).
+`online` scores a block and then observes it; `paper` uses the published order; `rules.py` has all of them. The caller
+prepares the state of the model at the start (the cache `kept`, `reset` or `empty`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -16,14 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.events import Events, Rows
-from felrec.data.pending import grouped
+from felrec.data.pending import Pending, grouped
 from felrec.errors import TrainingError
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
-from felrec.evaluation.seen import SeenItems
+from felrec.evaluation.rules import BLOCK, RULES, Protocol, Rules
+from felrec.evaluation.seen import SeenItems, Simultaneous
 from felrec.recommender import Queries, Recommender
 
-Protocol = Literal["online", "paper"]
-BLOCK: dict[Protocol, int] = {"online": 256, "paper": 1024}  # default number of events scored together
+Hidden = tuple[NDArray[np.int64], NDArray[np.int32]]  # pairs (position in a block, item) that are not ranked
 Progress = Callable[[int], None]
 
 
@@ -37,6 +36,17 @@ class EventResults:
     first: NDArray[np.bool_]  # the target was not in the catalogue
     item_events: NDArray[np.int64]  # number of earlier events of the target: its age
     metrics: dict[str, Floats]
+
+    def only(self, chosen: NDArray[np.bool_]) -> EventResults:
+        """The results of some of the events."""
+        return EventResults(
+            self.events[chosen],
+            self.rank[chosen],
+            self.candidates[chosen],
+            self.first[chosen],
+            self.item_events[chosen],
+            {name: values[chosen] for name, values in self.metrics.items()},
+        )
 
 
 def replay(
@@ -63,34 +73,47 @@ def walk(
     progress: Progress | None = None,
 ) -> EventResults:
     """Evaluate events[start:stop] in blocks; events[since:start] define the initial catalogue and seen items."""
-    counts = np.zeros(int(events.items[:stop].max(initial=-1)) + 1, dtype=np.int64)
+    rules = RULES[protocol]
+    counts = np.zeros(int(events.items.max(initial=-1)) + 1, dtype=np.int64)
     np.add.at(counts, events.items[since:start], 1)
     seen = SeenItems(events[since:stop]) if exclude_seen else None
-    size, rows = block or BLOCK[protocol], []
+    others = Simultaneous(events[start:stop]) if rules.one_of_simultaneous else None
+    size, rows = block or rules.block, []
     for begin in range(start, stop, size):
         end = min(begin + size, stop)
         some = events[begin:end]
         ages = counts[some.items] + _earlier_in_block(some.items)
-        if protocol == "paper":
+        if rules.observe_first:
             np.add.at(counts, some.items, 1)
-        candidates = np.flatnonzero(counts).astype(np.int32)
+        every = np.arange(len(counts)) if rules.whole_catalogue else np.flatnonzero(counts)
         hidden = seen.before(begin - since, end - since) if seen else None
-        rows.append(_rank_block(recommender, some, candidates, hidden, begin, protocol, seed) | {"age": ages})
-        if protocol == "online":
+        if others:
+            hidden = others.of(begin - start, end - start)
+        rows.append(_rank_block(recommender, some, every.astype(np.int32), hidden, begin, rules, seed) | {"age": ages})
+        if not rules.observe_first:
             recommender.observe(some)
             np.add.at(counts, some.items, 1)
         if progress:
             progress(len(some))
-    return _collect(rows, start, stop)
+    results = _collect(rows, start, stop)
+    return results.only(_with_history(events, start, stop)) if rules.only_with_history else results
+
+
+def _with_history(events: Events, start: int, stop: int) -> NDArray[np.bool_]:
+    """Which of events[start:stop] have an earlier event of their user."""
+    _, first = np.unique(events.users[:stop], return_index=True)
+    predicted = np.ones(stop, dtype=bool)
+    predicted[first] = False
+    return predicted[start:]
 
 
 def _rank_block(
     recommender: Recommender,
     block: Events,
     candidates: Rows,
-    hidden: tuple[NDArray[np.int64], NDArray[np.int32]] | None,
+    hidden: Hidden | None,
     begin: int,
-    protocol: Protocol,
+    rules: Rules,
     seed: int,
 ) -> dict[str, NDArray[np.generic]]:
     """Rank a block's targets. The recommender gets queries and candidates, never the targets."""
@@ -98,13 +121,13 @@ def _rank_block(
     column[candidates] = np.arange(len(candidates))
     targets = column[block.items]
     first = targets < 0
-    if protocol == "online":
-        scores = recommender.score(Queries.before_each(block), candidates) if len(candidates) else None
-    else:
-        scores = recommender.observe_then_score(block, candidates)
-    if scores is None:
+    if not len(candidates):  # never if the block is observed first
         nothing = np.zeros(len(block))
         return {"first": first, "rank": nothing, "ranked": nothing, "sampled": nothing}
+    if rules.observe_first:
+        scores = recommender.observe_then_score(block, candidates)
+    else:
+        scores = recommender.score(_queries(block, rules), candidates)
     at = torch.from_numpy(np.where(first, 0, targets)).to(scores.device)
     if bool(scores.gather(1, at[:, None]).isnan().any()):
         raise TrainingError("the model's scores are not numbers: damaged weights; train again with a smaller lr")
@@ -115,13 +138,20 @@ def _rank_block(
     return {"first": first, "rank": rank, "ranked": ranked, "sampled": sampled}
 
 
+def _queries(block: Events, rules: Rules) -> Queries:
+    """One query per event, without its target."""
+    if rules.sees_block:
+        return Queries.before_each(block)
+    return Queries(block.users, block.times, Pending.none(len(block)))
+
+
 def _leave_out(
     scores: Tensor,
-    hidden: tuple[NDArray[np.int64], NDArray[np.int32]],
+    hidden: Hidden,
     column: NDArray[np.int64],
     targets: NDArray[np.int64],
 ) -> Tensor:
-    """Exclude items that users already have from the ranking, but never the target itself."""
+    """Exclude items from the ranking, but never the target itself."""
     positions, items = hidden
     known = items < len(column)
     columns = np.where(known, column[np.where(known, items, 0)], -1)

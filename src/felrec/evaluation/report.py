@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from felrec.data.split import PARTITIONS, Split
 from felrec.errors import ConfigError
 from felrec.evaluation.metrics import METRICS, average
-from felrec.evaluation.protocols import BLOCK, EventResults, Progress, Protocol, replay, walk
+from felrec.evaluation.protocols import EventResults, Progress, replay, walk
+from felrec.evaluation.rules import BLOCK, RULES, Protocol
 from felrec.recommender import Recommender
 
 CacheStart = Literal["kept", "reset", "empty"]
@@ -136,9 +137,10 @@ def evaluate(
     progress: Progress | None = None,
 ) -> Report:
     """Evaluate on a part of a split. `kept` uses the recommender's current state, `reset` and `empty` replace it."""
-    if block is not None and protocol == "paper":
-        raise ConfigError(f"--block {block}: protocol paper always uses {BLOCK['paper']} events; omit --block")
-    block = BLOCK[protocol] if block is None else block
+    rules = RULES[protocol]
+    if block is not None and rules.fixed_block:
+        raise ConfigError(f"--block {block}: protocol {protocol} always uses {rules.block} events; omit --block")
+    block = rules.block if block is None else block
     if block < 1:
         raise ConfigError(f"--block {block}: must be at least 1")
     began = time.perf_counter()
@@ -148,9 +150,7 @@ def evaluate(
         recommender.reset()
     if cache == "reset":
         replay(recommender, events[:start], progress, block if protocol == "online" else BLOCK["online"])
-    if exclude_seen == "auto" and protocol == "paper":
-        exclude_seen = "no"  # the published evaluation never excludes items
-    leave_out = resolve_exclude_seen(exclude_seen, split)
+    leave_out = _excludes_seen(protocol, exclude_seen, split)
     results = walk(
         recommender,
         events,
@@ -173,7 +173,7 @@ def evaluate(
         parameters=recommender.parameter_count(),
         seconds=time.perf_counter() - began,
         represents=recommender.represents,
-        partition=split.partition(start, stop),
+        partition=split.partition(start, stop)[results.events - start],
         results=results,
     )
 
@@ -187,3 +187,17 @@ def events_to_walk(split: Split, cache: CacheStart) -> int:
 def resolve_exclude_seen(wanted: ExcludeSeen, split: Split) -> bool:
     """Whether to exclude seen items; `auto` does so where users rarely repeat an item."""
     return wanted == "yes" or (wanted == "auto" and split.repeat_share() < FEW_REPEATS)
+
+
+def _excludes_seen(protocol: Protocol, wanted: ExcludeSeen, split: Split) -> bool:
+    fixed = RULES[protocol].exclude_seen
+    if fixed is None:
+        if protocol == "paper" and wanted == "auto":
+            return False  # the published evaluation never excludes items
+        return resolve_exclude_seen(wanted, split)
+    if wanted != "auto" and (wanted == "yes") != fixed:
+        rule = "always" if fixed else "never"
+        raise ConfigError(
+            f"--exclude-seen {wanted}: protocol {protocol} {rule} excludes seen items; omit --exclude-seen"
+        )
+    return fixed

@@ -1,4 +1,4 @@
-"""The items that each user has before an event, for `--exclude-seen`."""
+"""Items that are not ranked for an event: those its user has already, and other targets of the same moment."""
 
 from __future__ import annotations
 
@@ -22,5 +22,24 @@ class SeenItems:
 
     def before(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Pairs (position of the event in start:stop, item) of all earlier items of the event's user."""
+        at, positions = spread(self._start[start:stop], self._stop[start:stop])
+        return positions, self._items[at]
+
+
+class Simultaneous:
+    """The items of each user's events at one time: when one of them is the target, the others are not ranked."""
+
+    def __init__(self, events: Events) -> None:
+        moments = np.unique(events.times, return_inverse=True)[1]
+        together = np.unique(np.stack([events.users, moments]), axis=1, return_inverse=True)[1].ravel()
+        order, first = grouped(together)
+        _, counts = np.unique(together, return_counts=True)
+        self._items = events.items[order]
+        self._start = np.empty(len(order), dtype=np.int64)
+        self._start[order] = first
+        self._stop = self._start + counts[together]
+
+    def of(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Pairs (position of the event in start:stop, item) of its user's items at its time, its own among them."""
         at, positions = spread(self._start[start:stop], self._stop[start:stop])
         return positions, self._items[at]

@@ -10,8 +10,9 @@ import numpy as np
 
 from felrec.config import TrainingSettings
 from felrec.data.split import Sizes, Split
-from felrec.evaluation.protocols import BLOCK, walk
+from felrec.evaluation.protocols import walk
 from felrec.evaluation.report import resolve_exclude_seen
+from felrec.evaluation.rules import BLOCK
 from felrec.model_kind import ModelKind
 from felrec.recommender import Recommender, Trainable
 from felrec.training.device import pick_device

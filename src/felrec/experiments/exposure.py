@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows
 from felrec.data.split import Split
-from felrec.evaluation.protocols import BLOCK
+from felrec.evaluation.rules import BLOCK
 from felrec.evaluation.seen import SeenItems
 from felrec.recommender import Queries, Recommender
 
