@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 import torch
 from torch import Tensor
 
@@ -19,12 +22,14 @@ from felrec.data.reading.timestamps import MILLISECONDS_FROM
 from felrec.data.seen import PAIR, PairRecords, SeenPairs
 from felrec.data.vocabulary import Ids, Vocabulary
 from felrec.errors import ConfigError, DataError
-from felrec.evaluation.protocols import replay
+from felrec.evaluation.protocols import Progress, replay
 from felrec.ids import spelled
 from felrec.item_score_cache import ItemScoreCache
-from felrec.recommender import Queries, Recommender, Representing, Selection, Tensors
+from felrec.recommender import Found, Queries, Recommender, Representing, Selection, Tensors
 
 Id = int | str
+_AT_ONCE = 256  # users whose items are found in one call
+_NOTHING = np.zeros(0, dtype=np.int32)
 
 
 class Scored(NamedTuple):
@@ -69,13 +74,52 @@ class FittedModel:
     ) -> list[Scored]:
         """The best k items for a user, from the whole catalogue or from `candidates`, as of `question_time`."""
         _check(k)
-        row = int(self._user_row(user))
+        select = self._selecting(k, exclude_seen, candidates)
+        (found,) = self._found(np.array([self._user_row(user)], dtype=np.int32), select)
+        return _named(found.rows, found.scores.tolist(), self.item_ids)
+
+    def recommend_many(
+        self,
+        users: Ids,
+        k: int = 10,
+        *,
+        exclude_seen: bool | None = None,
+        candidates: Sequence[Id] | None = None,
+        progress: Progress | None = None,
+    ) -> pl.DataFrame:
+        """What `recommend` answers for each of many users: a frame of user, place (1 is best), item and score."""
+        _check(k)
+        given = pl.Series("user", users)
+        rows = self.user_ids.rows(given)
+        rows = np.where(rows >= 0, rows, len(self.user_ids)).astype(np.int32)
+        select = self._selecting(k, exclude_seen, candidates)
+        answers = list[Found]()
+        for some in self._in_threads([rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE)], select):
+            answers += some
+            if progress:
+                progress(len(some))
+        return _frame(given, answers, self.item_ids)
+
+    def _selecting(
+        self, k: int, exclude_seen: bool | None, candidates: Sequence[Id] | None
+    ) -> Callable[[int], Selection]:
+        """What may be recommended to the user of a row."""
         items = None if candidates is None else self._known(self.item_ids.rows(list(candidates)))
         excluded = self.exclude_seen if exclude_seen is None else exclude_seen
-        selection = Selection(k, self.seen.items(row) if excluded else np.zeros(0, dtype=np.int32), items)
-        now = Queries.now(np.array([row]), question_time(self.clock, self.now()))
-        (found,) = self._scorer.best(now, [selection], len(self.item_ids))
-        return _named(found.rows, found.scores.tolist(), self.item_ids)
+        return lambda row: Selection(k, self.seen.items(row) if excluded else _NOTHING, items)
+
+    def _found(self, rows: Rows, select: Callable[[int], Selection]) -> list[Found]:
+        now = Queries.now(rows, question_time(self.clock, self.now()))
+        return self._scorer.best(now, [select(row) for row in rows.tolist()], len(self.item_ids))
+
+    def _in_threads(self, parts: Sequence[Rows], select: Callable[[int], Selection]) -> Iterator[list[Found]]:
+        """Answers for each part, in order. Compiled kernels run on all cores; other models use them by themselves."""
+        if not self._scorer.prunes:
+            yield from (self._found(part, select) for part in parts)
+            return
+        yield from (self._found(part, select) for part in parts[:1])  # it computes what all others read
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            yield from threads.map(lambda part: self._found(part, select), parts[1:])
 
     def observe(self, events: InteractionLog | Iterable[tuple[Id, Id, float]]) -> None:
         """Apply a log, or (user, item, timestamp) events in time order; new ids are added.
@@ -152,6 +196,21 @@ def _check(k: int) -> None:
 def _named(rows: Rows, scores: list[float], ids: Vocabulary) -> list[Scored]:
     names: Sequence[Id] = ids.ids(rows)
     return [Scored(name, score) for name, score in zip(names, scores, strict=True)]
+
+
+def _frame(users: pl.Series, answers: Sequence[Found], item_ids: Vocabulary) -> pl.DataFrame:
+    sizes = np.array([len(found.rows) for found in answers], dtype=np.int64)
+    ends = np.cumsum(sizes)
+    rows = np.concatenate([_NOTHING, *(found.rows for found in answers)])
+    scores = np.concatenate([np.zeros(0, np.float32), *(found.scores for found in answers)])
+    return pl.DataFrame(
+        {
+            "user": users.gather(np.repeat(np.arange(len(answers)), sizes)),
+            "place": (np.arange(len(rows)) - np.repeat(ends - sizes, sizes) + 1).astype(np.int32),
+            "item": item_ids.series.gather(rows),
+            "score": scores.astype(np.float32),
+        }
+    )
 
 
 def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Times]:

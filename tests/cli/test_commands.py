@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import Result
 
@@ -113,3 +114,31 @@ def test_recommend_an_item(invoke: Invoke, run: Path) -> None:
     assert lines[5] == "items similar to 1"
     assert len(lines) == 9
     assert "1" not in [line.split()[1] for line in lines[7:]]
+
+
+def test_recommend_prints_json(invoke: Invoke, run: Path) -> None:
+    told = json.loads(invoke("recommend", run, "--user", "1", "-k", 2, "--json").stdout)
+    assert told["user"] == "1"
+    assert [set(one) for one in told["items"]] == [{"id", "score"}] * 2
+    assert json.loads(invoke("recommend", run, "--item", "1", "-k", 2, "--json").stdout).keys() == {
+        "item",
+        "users",
+        "items",
+    }
+
+
+def test_recommend_to_many(invoke: Invoke, run: Path, tmp_path: Path) -> None:
+    out, users, items = tmp_path / "recs.parquet", tmp_path / "users.txt", tmp_path / "items.txt"
+    everyone = invoke("recommend", run, "--all", "-k", 3, "--out", out)
+    assert "recommendations for" in everyone.stdout
+    assert pl.read_parquet(out)["place"].max() == 3
+    users.write_text("1\nnobody\n")
+    items.write_text("1\n2\n3\n")
+    some = invoke(
+        "recommend", run, "--users", users, "--candidates", items, "--exclude-seen", "no", "--out", tmp_path / "r.csv"
+    )
+    assert "for 2 users" in some.stdout
+    assert "1 of them have no events" in some.stdout
+    found = pl.read_csv(tmp_path / "r.csv")
+    assert found["user"].unique(maintain_order=True).to_list() == ["1", "nobody"]
+    assert sorted(found.filter(pl.col("user") == "1")["item"].to_list()) == [1, 2, 3]

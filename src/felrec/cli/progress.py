@@ -26,20 +26,24 @@ from rich.text import Text
 
 
 class _Rate(ProgressColumn):
-    """Events per second."""
+    """Events, or what else is counted, per second."""
+
+    def __init__(self, counted: str) -> None:
+        super().__init__()
+        self._counted = counted
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:,.0f} events/s" if task.speed else "")
+        return Text(f"{task.speed:,.0f} {self._counted}/s" if task.speed else "")
 
 
-def event_bar() -> Progress:
+def event_bar(counted: str = "events") -> Progress:
     """Make a bar that counts events; it draws nothing unless stderr is a terminal."""
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
-        _Rate(),
+        _Rate(counted),
         TextColumn("{task.fields[loss]}", markup=False),
         TimeRemainingColumn(),
         console=console,
@@ -49,10 +53,10 @@ def event_bar() -> Progress:
 
 
 @contextmanager
-def counting_bar(label: str, events: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar for `events` events; the function it yields advances the bar by a number of events."""
-    with event_bar() as bar:
-        task = bar.add_task(label, total=events, loss="")
+def counting_bar(label: str, total: int, counted: str = "events") -> Iterator[Callable[[int], None]]:
+    """Show a bar for a number of events; the function it yields advances the bar by some of them."""
+    with event_bar(counted) as bar:
+        task = bar.add_task(label, total=total, loss="")
         yield lambda done: bar.advance(task, done)
 
 

@@ -45,13 +45,14 @@ class Wanted:
         >>> Wanted(item="Film").find(["userId", "Film", "rating", "timestamp:float"], "ratings.csv")
         Columns(user='userId', item='Film', time='timestamp:float')
         """
-        found = [_find(role, getattr(self, role), present, source) for role in _USUAL_NAMES]
+        found = [find_column(role, getattr(self, role), present, source) for role in _USUAL_NAMES]
         if len(set(found)) < len(found):
             raise DataError(f"{source}: user, item and time must be three different columns, not {', '.join(found)}")
         return Columns(*found)
 
 
-def _find(role: str, wanted: str | None, present: Sequence[str], source: str) -> str:
+def find_column(role: str, wanted: str | None, present: Sequence[str], source: str) -> str:
+    """The column of a role (user, item or time): the wanted one, or one with a usual name."""
     if wanted in present:
         return str(wanted)
     if wanted is None:
