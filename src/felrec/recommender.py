@@ -285,6 +285,23 @@ class TopK(ItemScoring, Protocol):
         ...
 
 
+class Part(NamedTuple):
+    """What one signal adds to a score."""
+
+    signal: str
+    gain: float  # by how much the score would be lower if the signal knew nothing of the user and the item
+    leads: list[tuple[int, float]]  # the user's items that lead to the item, and how often; those that count most first
+
+
+@runtime_checkable
+class Explaining(Recommender, Protocol):
+    """A recommender that can say what its scores are made of."""
+
+    def explain(self, user: int, time: float, items: Rows) -> list[list[Part]]:
+        """For each item, what raises its score for a user, most first."""
+        ...
+
+
 @dataclass(frozen=True)
 class ErasureContext:
     """Some items of a user, and their events without that user: an erasure goes through the items in pieces."""

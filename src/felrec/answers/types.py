@@ -6,7 +6,7 @@ A field that may be missing in the JSON has a default, None or LEFT_OUT, and is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 class Answer:
@@ -56,14 +56,38 @@ class Erasure(Answer):
 
 # Recommendations, and what is near
 
+ReasonKind = Literal["again", "together", "after", "trending", "popular", "new", "similar"]
+
 
 @dataclass(frozen=True)
-class Reason(Answer):
+class ReasonItem(Answer):
     """An item of the history that speaks for a recommendation."""
 
     id: str
     title: str | None
-    weight: float
+    people: int | None = field(
+        default=None, metadata=about("who had both items, among the newest 10,000 events of each")
+    )
+
+
+@dataclass(frozen=True)
+class Reason(Answer):
+    """What a part of a score is made of. Without it the score would be lower."""
+
+    kind: ReasonKind = field(
+        metadata=about(
+            "again: the user had it before. together, after: people had it together with, or right after, items of the"
+            " user. trending, popular, new: many or first people have it. similar: its vector is near"
+        )
+    )
+    share: float = field(metadata=about("of everything that raises the score, 0 to 1"))
+    text: str = field(metadata=about("the reason in English"))
+    items: tuple[ReasonItem, ...] = field(metadata=about("items of the user's history, those that count most first"))
+    events: int | None = field(
+        default=None, metadata=about("of the user with the item; of anybody in the last 24 hours; of anybody at all")
+    )
+    people: int | None = field(default=None, metadata=about("who have a new item and also an item of the user"))
+    last: float | None = field(default=None, metadata=about("when the user had it last, in seconds since 1970"))
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,16 @@ from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.model.compiled_scores import CompiledScores
+from felrec.model.explanation import explain
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.item_scores import ItemScores
 from felrec.model.kernels.native.library import library
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.pairs import Candidates, PairFeatures, collect
-from felrec.model.signals.signal_set import SignalSet
+from felrec.model.signals.signal_set import SignalName, SignalSet
 from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.model_kind import ModelKind
-from felrec.recommender import EVERYTHING, ErasureContext, Found, LearnedWeights, Queries, Selection, Tensors
+from felrec.recommender import EVERYTHING, ErasureContext, Found, LearnedWeights, Part, Queries, Selection, Tensors
 
 CONTEXT_FEATURES = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
@@ -95,12 +96,30 @@ class FELRecS(LearnedWeights):
     def score_with(self, queries: Queries, items: ItemScores) -> Tensor:
         """Scores (B, C) of the candidates of `items`."""
         with torch.no_grad():
+            return self._sum(queries, items, self._match(queries, items))
+
+    def score_without(self, signal: SignalName, queries: Queries, candidates: Rows) -> Tensor:
+        """Scores (B, C) as they would be if a signal knew nothing of these users and items."""
+        with torch.no_grad():
+            network = self._item_network
+            if signal == "trend":
+                network = lambda features: self._item_network(torch.zeros_like(features))  # noqa: E731
+            items = ItemScores.computed(candidates, self.signals, network)
             match = self._match(queries, items)
-            pairs, gains = self._pair_scores(queries, items, match)
-            scores = match + items.scores[:, 0].to(self.device)
-            _add(scores, pairs, gains.mean(dim=1))
-            unseen = torch.from_numpy(items.candidates.events == 0).to(self.device)
-            return scores.masked_fill_(unseen, -torch.inf)
+            if signal == "vectors":
+                match.zero_()
+            return self._sum(queries, items, match, silent=signal)
+
+    def explain(self, user: int, time: float, items: Rows) -> list[list[Part]]:
+        """For each item, what raises its score for a user, most first."""
+        return explain(self, user, time, items)
+
+    def _sum(self, queries: Queries, items: ItemScores, match: Tensor, silent: SignalName | None = None) -> Tensor:
+        pairs, gains = self._pair_scores(queries, items, match, silent)
+        scores = match + items.scores[:, 0].to(self.device)
+        _add(scores, pairs, gains.mean(dim=1))
+        unseen = torch.from_numpy(items.candidates.events == 0).to(self.device)
+        return scores.masked_fill_(unseen, -torch.inf)
 
     @property
     def prunes(self) -> bool:
@@ -115,10 +134,17 @@ class FELRecS(LearnedWeights):
             scores.compiled = CompiledScores(scores, self.signals, self.pair_network, self._log_features())
         return scores.compiled.best(queries, selections, hidden, self.version)
 
-    def pair_features(self, queries: Queries, candidates: Candidates) -> PairFeatures:
+    def pair_features(self, queries: Queries, candidates: Candidates, silent: SignalName | None = None) -> PairFeatures:
         """All pairs of a query and a candidate that a signal has features for, with their features by name."""
-        rates = self.signals.hit_rates
-        found = collect(self.signals.of_pairs, queries, candidates, self.signals.recent, with_buckets=rates is not None)
+        signals, rates = self.signals, self.signals.hit_rates
+        found = collect(
+            signals.of_pairs,
+            queries,
+            candidates,
+            signals.recent,
+            with_buckets=rates is not None,
+            silent=signals.pair_signal(silent),
+        )
         if rates is None or found.buckets is None:
             return found
         features = np.concatenate([found.features, rates.features(found.buckets)], axis=1)
@@ -139,9 +165,11 @@ class FELRecS(LearnedWeights):
         log_events = items.log_events.to(self.device)
         return self.signals.vectors.match(queries, items.candidates.rows, log_events, learning=learning)
 
-    def _pair_scores(self, queries: Queries, items: ItemScores, match: Tensor) -> tuple[PairFeatures, Tensor]:
+    def _pair_scores(
+        self, queries: Queries, items: ItemScores, match: Tensor, silent: SignalName | None = None
+    ) -> tuple[PairFeatures, Tensor]:
         """What the pair network adds (M, members) for each pair."""
-        found = self.pair_features(queries, items.candidates)
+        found = self.pair_features(queries, items.candidates, silent)
         query, column = torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)
         expected = items.scores.detach()[column].mean(dim=1).to(self.device)
         log_events = items.log_events[column].to(self.device)

@@ -137,12 +137,13 @@ def test_a_session_is_a_history_without_a_name(engine: Engine) -> None:
 
 def test_why_names_items_of_the_history(engine: Engine) -> None:
     answer = ids(engine.recommend("user 1", 4))
-    reasons = engine.why("user 1", [*answer, "nothing"], 2)
+    reasons = engine.why("user 1", [*answer, "nothing"])
     had = {event.id for event in engine.user("user 1", 1_000).history}
-    assert [len(found) for found in reasons] == [2, 2, 2, 2, 0]
-    for item, found in zip(answer, reasons, strict=False):
-        assert {reason.id for reason in found} <= had - {item}
-        assert found[0].weight >= found[1].weight
+    assert [len(found) for found in reasons] == [1, 1, 1, 1, 0]
+    for item, (reason,) in zip(answer, reasons, strict=False):
+        assert (reason.kind, reason.share) == ("similar", 1)  # of FELRec-Q there is nothing else to say
+        assert {own.id for own in reason.items} <= had - {item}
+        assert len(reason.items) == 3
     assert engine.why("a stranger", answer) == [()] * 4
 
 

@@ -64,7 +64,7 @@ def test_why_names_items_of_the_history(service: Opened) -> None:
     assert len(known) == len(unknown) == 3
     for item in known:
         assert item.why
-        assert {reason.id for reason in item.why} <= had
+        assert {own.id for reason in item.why for own in reason.items} <= had
     assert all(item.why == () for item in unknown)
 
 

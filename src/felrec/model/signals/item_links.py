@@ -11,10 +11,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows, prefixed
+from felrec.data.pending import Pending
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import BlockView, RecentEvents
-from felrec.model.signals.signal import Floats, Ints, OneTable
+from felrec.model.signals.signal import Floats, Ints, OneTable, one_row
 from felrec.recommender import ErasureContext, Queries
 
 WINDOW = 10  # newest items of a user that an event is linked with
@@ -73,6 +74,17 @@ class ItemLinks(OneTable, ABC):
             newest_events=_events(recent, np.maximum(history[:, 0], 0)),
             strength=MEASURES.index(self.strength),
         )
+
+    def leading_to(self, user: int, item: int) -> list[tuple[int, float]]:
+        """The newest items of a user that are linked to an item, and how often; those that count most first."""
+        history, mask = self._recent.users.recent(one_row(user), Pending.none(1))
+        mine = history[0, mask[0]][: -self.reach - 1 : -1]  # the newest first
+        rows = self.counts.of(mine)
+        place, slot = np.nonzero(rows["other"] == item)
+        count = rows["count"][place, slot]
+        order = np.argsort(-count / (place + 1) / np.sqrt(_events(self._recent, mine)[place]), kind="stable")
+        leads = {int(mine[place[at]]): float(count[at]) for at in order[::-1]}  # of a repeated item its best place
+        return list(reversed(leads.items()))
 
     def linked(self, items: Rows, others: Rows) -> NDArray[np.bool_]:
         """Whether each item (B,) is linked to another one (B,)."""

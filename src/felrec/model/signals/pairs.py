@@ -42,6 +42,10 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def nowhere(self) -> Candidates:
+        """The same candidates for a signal that is to find none of them."""
+        return Candidates(self.rows, np.full_like(self.column_of, -1), self.events)
+
     def columns(self, items: NDArray[np.integer]) -> Ints:
         """The columns of items, -1 for items that are not candidates and for row -1."""
         columns: Ints = self.column_of[np.minimum(items, len(self.column_of) - 1)]
@@ -88,9 +92,10 @@ def collect(
     recent: RecentEvents,
     *,
     with_buckets: bool = False,
+    silent: PairSignal | None = None,
 ) -> PairFeatures:
-    """All pairs that any of the signals finds, with their features."""
-    found = [signal.find(queries, candidates) for signal in signals]
+    """All pairs that any of the signals finds, except a silent one, with their features."""
+    found = [signal.find(queries, candidates.nowhere() if signal is silent else candidates) for signal in signals]
     pairs = _joined(found, queries, candidates, recent)
     features = [one.features(pairs) for one in found]
     buckets = [one.buckets(pairs, its) for one, its in zip(found, features, strict=True)] if with_buckets else None

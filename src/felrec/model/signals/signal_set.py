@@ -54,6 +54,15 @@ class SignalSet:
         signals: list[PairSignal | None] = [self.repetition, self.together, self.follows]
         return [signal for signal in signals if signal]
 
+    def pair_signal(self, name: SignalName | None) -> PairSignal | None:
+        """The signal of that name, if it speaks for pairs."""
+        by_name: dict[str | None, PairSignal | None] = {
+            "repetition": self.repetition,
+            "together": self.together,
+            "follows": self.follows,
+        }
+        return by_name.get(name)
+
     def __iter__(self) -> Iterator[Signal | RecentEvents]:
         yield self.recent
         signals: list[Signal | None] = [self.trend, *self.of_pairs, self.profile, self.hit_rates, self.vectors]

@@ -26,8 +26,9 @@ from felrec.service.engine.exposure import Exposure
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.presenters import found_item, found_users, history_entries, scored_items, scored_users
 from felrec.service.engine.ranking import Scores, item_ranks
+from felrec.service.engine.reasons import reasons_for
 from felrec.service.engine.serving_state import ServingState
-from felrec.service.engine.similarity import match_all, nearest, reasons_for, vectors_of
+from felrec.service.engine.similarity import match_all, nearest, vectors_of
 from felrec.service.engine.types import Question, Side, Vectors
 
 COLD = 5  # an item with fewer events is cold
@@ -74,10 +75,7 @@ class ReadOnlyEngine:
         return self.ask(Question(None, items, k, exclude_seen, candidates, tags)).result()
 
     def why(self, user: str, items: Sequence[str], k: int = 3) -> list[tuple[Reason, ...]]:
-        """For each item, the k items of the user's history with the highest cosine similarity to it.
-
-        Empty for a user without a history and for a model without vectors.
-        """
+        """For each item, at most k reasons: what raises its score for this user, that of the largest share first."""
         with self._state.lock.read():
             return reasons_for(self._state, user, self._bounded_ids(items), k)
 

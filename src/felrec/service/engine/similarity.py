@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from torch import Tensor
 
-from felrec.answers.types import Reason
 from felrec.data.events import Rows
 from felrec.errors import InvalidRequest
 from felrec.recommender import Representing
-from felrec.service.engine.ranking import Best, Scores, best, known_items
+from felrec.service.engine.ranking import Best, Scores, best
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Side
 
 _PIECE = 8_192  # vectors compared while the lock is held: about a millisecond
-_HISTORY = 64  # newest items of a user that can explain a recommendation
 
 
 def vectors_of(state: ServingState, side: Side, rows: Rows) -> Tensor:
@@ -51,21 +47,12 @@ def nearest(state: ServingState, side: Side, scores: Scores, k: int, leave_out: 
     return best(scores, np.arange(len(scores), dtype=np.int32), k)
 
 
-def reasons_for(state: ServingState, user: str, items: Sequence[str], k: int) -> list[tuple[Reason, ...]]:
-    """For each item, the k most similar items of the user's history; empty without a history or vectors."""
-    row, (known, _) = state.users.row(user), known_items(state, items)
-    if row < 0 or not len(known) or not isinstance(state.recommender, Representing):
-        return [() for _ in items]
-    history = np.array(list(dict.fromkeys(state.index.seen(row)[::-1].tolist()))[:_HISTORY], dtype=np.int32)
-    weights = (vectors_of(state, "item", known) @ vectors_of(state, "item", history).T).cpu().numpy()
-    found = {item: _heaviest(state, item, weights[at], history, k) for at, item in enumerate(known.tolist())}
-    return [found.get(state.items.row(item), ()) for item in items]
-
-
-def _heaviest(state: ServingState, item: int, weights: Scores, history: Rows, k: int) -> tuple[Reason, ...]:
-    """The k items of a history with the highest weights, without the item itself."""
-    order = [at for at in np.argsort(-weights).tolist() if history[at] != item][:k]
-    names = [state.items.name(int(history[at])) for at in order]
-    return tuple(
-        Reason(name, state.attributes.of(name).title, float(weights[at])) for name, at in zip(names, order, strict=True)
-    )
+def most_similar(state: ServingState, item: int, history: Rows, k: int) -> Rows:
+    """The k items of a history whose vectors are nearest to that of an item, without the item itself."""
+    others: Rows = history[history != item]
+    if not len(others) or not isinstance(state.recommender, Representing):
+        return np.zeros(0, dtype=np.int32)
+    vectors = vectors_of(state, "item", np.append(others, item).astype(np.int32))
+    cosines = (vectors[:-1] @ vectors[-1]).cpu().numpy()
+    nearest_first: Rows = others[np.argsort(-cosines, kind="stable")]
+    return nearest_first[:k]

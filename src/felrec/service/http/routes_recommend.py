@@ -32,7 +32,7 @@ async def recommend(
     exclude_seen: ExcludeSeen = None,
     candidates: IdList = None,
     tags: TagList = None,
-    why: Annotated[bool, Query(description="also return the items of the history that explain each item")] = False,
+    why: Annotated[bool, Query(description="also return what the score of each item is made of")] = False,
 ) -> Response:
     """The best items for a known or new user, from the whole catalogue or from `candidates`."""
     began = time.perf_counter()

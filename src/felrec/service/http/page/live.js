@@ -129,10 +129,10 @@ function row(item, index, before, share) {
   titles.set(item.id, nameOf(item));
   const bar = h("i", { class: "score-bar" });
   bar.style.setProperty("--share", (0.04 + 0.96 * share).toFixed(3));
-  const reasons = (item.why ?? []).slice(0, 3).map(nameOf).join(", ");
+  const reasons = (item.why ?? []).map((reason) => reason.text).join("; ");
   const sign = moved(before, item.id, index);
   const said = [`${index + 1}: ${nameOf(item)}`, sign.getAttribute("aria-label") ?? sign.textContent, `score ${short(item.score)}`,
-    reasons && `because of ${reasons}`].filter(Boolean).join(", ");
+    reasons].filter(Boolean).join(", ");
   return h("li", { "data-id": item.id },
     h("button", {
       type: "button", class: "item", title: `Record an event with ${item.id}`, "aria-label": said, onclick: () => take(item, performance.now()),
@@ -154,10 +154,11 @@ function moved(before, id, index) {
     `${up > 0 ? "▲" : "▼"} ${Math.abs(up)}`);
 }
 
+/** The reasons of an item, each with its share of what raises the score. */
 function because(why) {
-  if (!why?.length) return h("span", { class: "why" });
-  const parts = why.slice(0, 3).map((own) => h("span", { title: own.id }, named(own), h("b", {}, own.weight.toFixed(2))));
-  return h("span", { class: "why" }, "because of ", parts);
+  const parts = (why ?? []).map((reason) => h("span", { title: reason.items.map((own) => own.id).join(", ") },
+    reason.text, h("b", {}, `${Math.round(100 * reason.share)} %`)));
+  return h("span", { class: "why" }, parts);
 }
 
 /** Animate rows from their old positions (FLIP: first, last, invert, play). */

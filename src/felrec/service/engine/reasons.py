@@ -1,0 +1,145 @@
+"""Why an item is recommended: the parts of its score, and the facts behind them. The caller holds the read lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from felrec.answers.types import Reason, ReasonItem
+from felrec.data.events import Rows
+from felrec.recommender import Explaining, Part, Representing
+from felrec.service.engine.event_index import Places
+from felrec.service.engine.ranking import known_items
+from felrec.service.engine.serving_state import ServingState
+from felrec.service.engine.similarity import most_similar
+
+_DAY = 86_400
+_NEW = 20  # an item with fewer events is new
+_HISTORY = 64  # newest items of a user that can explain a recommendation
+_COUNTED = 10_000  # newest events of an item that are looked at: facts about the past are not worth more time
+_ITEMS = 3  # of the history, in one reason
+_LEAST = 0.05  # a smaller share of a score is no reason
+
+
+def reasons_for(state: ServingState, user: str, items: Sequence[str], k: int) -> list[tuple[Reason, ...]]:
+    """For each item, at most k reasons, that of the largest share first; none for an item without events."""
+    known, _ = known_items(state, list(dict.fromkeys(items)))
+    reasons = _Facts(state, user).reasons(known, k)
+    return [reasons.get(state.items.row(item), ()) for item in items]
+
+
+class _Facts:
+    """What the events say about one user and any item."""
+
+    def __init__(self, state: ServingState, user: str) -> None:
+        self._state, self._user = state, state.users.row(user)
+        taken = state.index.seen(self._user)[::-1].tolist() if self._user >= 0 else []
+        self._history = np.array(list(dict.fromkeys(taken))[:_HISTORY], dtype=np.int32)  # the newest first
+
+    def reasons(self, items: Rows, k: int) -> dict[int, tuple[Reason, ...]]:
+        """At most k reasons for each item."""
+        return {
+            item: self._reasons(item, parts, k) for item, parts in zip(items.tolist(), self._parts(items), strict=True)
+        }
+
+    def _reasons(self, item: int, parts: Sequence[Part], k: int) -> tuple[Reason, ...]:
+        whole = sum(part.gain for part in parts)
+        shares = [(part, part.gain / whole) for part in parts]
+        made = [self._reason(part, share, item) for part, share in shares if share >= _LEAST]
+        return tuple(reason for reason in made if reason is not None)[:k]
+
+    def _parts(self, items: Rows) -> list[list[Part]]:
+        model, user = self._state.recommender, self._user if self._user >= 0 else len(self._state.users)
+        if isinstance(model, Explaining) and len(items):
+            return model.explain(user, self._state.question_time, items)
+        return [[Part("vectors", 1.0, [])] if isinstance(model, Representing) else [] for _ in items]
+
+    def _reason(self, part: Part, share: float, item: int) -> Reason | None:
+        make = {
+            "repetition": self._again,
+            "together": self._together,
+            "follows": self._after,
+            "trend": self._trending,
+            "vectors": self._similar,
+        }[part.signal]
+        reason = make(part, item)
+        return None if reason is None else replace(reason, share=round(share, 3))
+
+    def _again(self, part: Part, item: int) -> Reason | None:
+        index = self._state.index
+        places = index.of_user(self._user)
+        places = places[index.items[places] == item]
+        if not len(places):
+            return None
+        events, last = int(index.events_at(places).sum()), float(np.max(index.times[places]))
+        times = "once" if events == 1 else f"{events:,} times"
+        ago = "" if np.isnan(last) else f", last {_ago(self._state.question_time - last)}"
+        known = None if np.isnan(last) else last
+        return Reason("again", 0, f"you had it {times}{ago}", (), events=events, last=known)
+
+    def _together(self, part: Part, item: int) -> Reason | None:
+        leads = [lead for lead, _ in part.leads if lead != item][:_ITEMS]
+        if not leads:
+            return None
+        mine = self._users_of(item)
+        items = tuple(self._item(lead, len(np.intersect1d(mine, self._users_of(lead)))) for lead in leads)
+        people = items[0].people or 0
+        return Reason("together", 0, f"{_people(people)} had it and {_name(items[0])}", items)
+
+    def _after(self, part: Part, item: int) -> Reason | None:
+        items = tuple(self._item(lead) for lead, _ in part.leads[:_ITEMS] if lead != item)
+        return Reason("after", 0, f"often right after {_name(items[0])}", items) if items else None
+
+    def _trending(self, part: Part, item: int) -> Reason:
+        state, events = self._state, int(self._state.index.item_events[item])
+        if events < _NEW:
+            people = self._alike(item)
+            text = f"new, and {_people(people)} with items of yours had it" if people else "new"
+            return Reason("new", 0, text, (), events=events, people=people)
+        today = int((state.index.times[self._places(item)] > state.question_time - _DAY).sum())
+        if today:
+            return Reason("trending", 0, f"{today:,} events in the last 24 hours", (), events=today)
+        return Reason("popular", 0, f"{events:,} events so far", (), events=events)
+
+    def _similar(self, part: Part, item: int) -> Reason | None:
+        items = tuple(self._item(int(row)) for row in most_similar(self._state, item, self._history, _ITEMS))
+        return Reason("similar", 0, f"users like those of {_name(items[0])}", items) if items else None
+
+    def _alike(self, item: int) -> int:
+        """The number of other users of an item who have an item of this user's history too."""
+        index, others = self._state.index, self._users_of(item)
+        mine = self._history[self._history != item]
+        return sum(bool(np.isin(index.seen(int(user)), mine).any()) for user in others if user != self._user)
+
+    def _users_of(self, item: int) -> Rows:
+        return np.unique(self._state.index.users[self._places(item)])
+
+    def _places(self, item: int) -> Places:
+        return self._state.index.of_item(item)[-_COUNTED:]
+
+    def _item(self, row: int, people: int | None = None) -> ReasonItem:
+        name = self._state.items.name(row)
+        return ReasonItem(name, self._state.attributes.of(name).title, people)
+
+
+def _name(item: ReasonItem) -> str:
+    return item.title or item.id
+
+
+def _people(count: int) -> str:
+    return "one person" if count == 1 else f"{count:,} people"
+
+
+def _ago(seconds: float) -> str:
+    """How long ago something was.
+
+    >>> _ago(30), _ago(7_000), _ago(8.2 * 86_400)
+    ('just now', '2 hours ago', '8 days ago')
+    """
+    for unit, length in (("day", _DAY), ("hour", 3_600), ("minute", 60)):
+        if round(seconds / length) >= 1 and seconds >= length * 0.9:
+            count = round(seconds / length)
+            return f"{count:,} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
