@@ -15,6 +15,7 @@ from felrec.comparison.stopwatch import read_cost, timed
 from felrec.comparison.trials import Trial, evaluate_trial, train_trial
 from felrec.data.split import PARTITIONS, split_log
 from felrec.data.synthetic import synthetic_log
+from felrec.data.tags import read_tags
 from felrec.errors import CheckpointError, ConfigError
 
 SPLIT = split_log(synthetic_log(1_000, n_users=40, n_items=40, seed=2).log)
@@ -141,3 +142,18 @@ def test_cpu_time_is_added_up_over_processes(tmp_path: Path) -> None:
         assert cost["train_events"] == done * events
         assert cost["train_seconds"] > 0
         assert cost["validation_seconds"] > 0
+
+
+def test_lists_are_stored_with_a_report(tmp_path: Path) -> None:
+    tags = read_tags({item: ["x", str(item % 4)] for item in range(40)})
+    models = ["popularity", "decayed-popularity"]
+    first = comparison.compare(SPLIT, models, tmp_path, k=(5, 10), tags=tags)
+    again = comparison.compare(SPLIT, models, tmp_path, k=(5, 10), tags=tags, resume=True)
+    for one, other in zip(first.reports, again.reports, strict=True):
+        assert one.seconds == other.seconds  # read, not computed again
+        assert one.k == other.k == (5, 10)
+        assert one.lists == other.lists
+        assert {"coverage@5", "diversity@10"} <= set(one.lists)
+    longer = comparison.compare(SPLIT, models, tmp_path, k=(20,), resume=True)
+    assert "coverage@20" in longer.reports[0].lists
+    assert not comparison.compare(SPLIT, models, tmp_path, resume=True).reports[0].lists

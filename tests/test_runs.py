@@ -284,3 +284,50 @@ def test_the_name_of_the_shipped_weights_is_taken(tmp_path: Path, monkeypatch: p
     with pytest.raises(ConfigError, match="this name is reserved for the bundled weights"):
         felrec.train(SPLIT, "popularity", "pretrained")
     assert not (tmp_path / "pretrained").exists()
+
+
+@pytest.mark.parametrize("name", ["felrec-s", "bpr-mf", "item-knn"])
+def test_a_saved_model_is_loaded_as_it_was(name: str, tmp_path: Path) -> None:
+    model = felrec.fit(SPLIT, name, epochs=1)
+    model.save(tmp_path / "fresh")
+    loaded = felrec.load(tmp_path / "fresh")
+    user = LOG.user_ids.ids([0])[0]
+    assert loaded.recommend(user, k=20) == model.recommend(user, k=20)
+    assert repr(loaded) == repr(model)
+    assert felrec.evaluate(loaded, SPLIT).metric("mrr") == felrec.evaluate(model, SPLIT).metric("mrr")
+    with pytest.raises(CheckpointError, match="already contains a run"):
+        model.save(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("of", ["a run", "bundled weights"])
+def test_what_a_saved_model_observed_is_saved_with_it(of: str, tmp_path: Path) -> None:
+    model = felrec.load_pretrained() if of == "bundled weights" else felrec.fit(SPLIT, "felrec-s", epochs=1)
+    later = LOG.times[-1]
+    model.observe(LOG)
+    model.observe([("a new user", "a new item", later + 1), ("a new user", "a new item", later + 2)])
+    model.save(tmp_path / "saved")
+    loaded = felrec.load(tmp_path / "saved")
+    for exclude_seen in (False, True):
+        answer = model.recommend("a new user", k=100, exclude_seen=exclude_seen)
+        assert loaded.recommend("a new user", k=100, exclude_seen=exclude_seen) == answer
+    assert loaded.clock == later + 2
+    assert loaded.pairs["events"].sum() == model.pairs["events"].sum() + len(LOG) + 2
+    assert len(loaded.pairs) == len(np.unique(loaded.pairs[["user", "item"]]))
+    assert runs.cache_start(loaded, SPLIT) == "reset"  # it has seen the test part
+    with pytest.raises(CheckpointError, match="another log"):
+        felrec.evaluate(loaded, SPLIT, cache="kept")
+
+
+def test_settings_of_scoring_are_saved(run: Path, tmp_path: Path) -> None:
+    model = felrec.load(run, settings={"neighbours": 10})
+    model.save(tmp_path / "near")
+    assert felrec.load(tmp_path / "near").settings["neighbours"] == 10
+    assert felrec.load(tmp_path / "near").recommend("anybody") == model.recommend("anybody")
+
+
+def test_a_model_prints_as_a_short_table(model: FittedModel) -> None:
+    rows = [line.split(maxsplit=1) for line in repr(model).splitlines()]
+    assert rows[0] == ["model", "felrec-q"]
+    assert rows[2] == ["users", str(len(model.user_ids))]
+    assert rows[4][1].endswith(" UTC")
+    assert repr(felrec.load_pretrained()).splitlines()[4].split() == ["newest", "event", "none"]

@@ -6,8 +6,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +18,20 @@ import torch
 from torch import Tensor
 
 from felrec.data.events import Events, Rows, Times
+from felrec.data.known import Known
 from felrec.data.log import InteractionLog
 from felrec.data.question_time import question_time
 from felrec.data.reading.timestamps import MILLISECONDS_FROM
-from felrec.data.seen import PAIR, PairRecords, SeenPairs
+from felrec.data.seen import PAIR, PairRecords, SeenPairs, merged, pair_records
+from felrec.data.split import Sizes
 from felrec.data.vocabulary import Ids, Vocabulary
-from felrec.errors import ConfigError, DataError
+from felrec.errors import CheckpointError, ConfigError, DataError
 from felrec.evaluation.protocols import Progress, replay
 from felrec.ids import spelled
 from felrec.item_score_cache import ItemScoreCache
 from felrec.recommender import Found, Queries, Recommender, Representing, Selection, Tensors
+from felrec.training.checkpoint import MANIFEST, RunDirectory
+from felrec.version import __version__
 
 Id = int | str
 _AT_ONCE = 256  # users whose items are found in one call
@@ -39,9 +45,9 @@ class Scored(NamedTuple):
     score: float
 
 
-@dataclass
+@dataclass(repr=False)
 class FittedModel:
-    """A recommender with its vocabularies, in the state after the last event it observed.
+    """A recommender with its vocabularies, in the state after the last event it observed. Prints as a table.
 
     Unknown users and items are always accepted: an unknown user has an empty history, and a new item can be
     recommended right after `observe`.
@@ -53,12 +59,26 @@ class FittedModel:
     item_ids: Vocabulary
     seen: SeenPairs
     exclude_seen: bool
-    after_validation: Tensors = field(repr=False)
+    after_validation: Tensors
     fingerprint: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     clock: float = 0.0  # the time of the newest event
-    pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR), repr=False)  # as `seen` before any `observe`
-    now: Callable[[], float] = field(default=time.time, repr=False)  # the present, in seconds since 1970
+    pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR))  # as `seen` before any `observe`
+    now: Callable[[], float] = time.time  # the present, in seconds since 1970
+    manifest: dict[str, Any] = field(default_factory=dict)  # of its training run; empty: weights without a log
+    observed: list[Events] = field(default_factory=list)  # since it was trained or loaded
+
+    def __repr__(self) -> str:
+        newest = datetime.fromtimestamp(self.clock, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        rows = {
+            "model": self.name,
+            "parameters": f"{self.recommender.parameter_count():,}",
+            "users": f"{len(self.user_ids):,}",
+            "items": f"{len(self.item_ids):,}",
+            "newest event": newest if len(self.item_ids) else "none",
+            "seen items": "left out" if self.exclude_seen else "recommended too",
+        }
+        return "\n".join(f"{name:<14}{value}" for name, value in rows.items())
 
     @cached_property
     def _scorer(self) -> ItemScoreCache:
@@ -139,7 +159,26 @@ class FittedModel:
         block = Events.of(self.user_ids.add(users), self.item_ids.add(items), stamps)
         replay(self.recommender, block)
         self.seen.add(block)
+        self.observed.append(block)
         self.clock = max(self.clock, float(stamps[-1]))
+
+    def save(self, path: Path | str) -> None:
+        """Write the model as it is now, with all it has observed, into a new run directory: `felrec.load` reads it."""
+        path = Path(path)
+        if (path / MANIFEST).exists():
+            raise CheckpointError(f"{path} already contains a run; choose another folder")
+        kept = dict(self.manifest) or _manifest_without_log()
+        trained = {key: value for key, value in kept.pop("best").items() if key not in ("folder", "sha256")}
+        log = kept["log"] | {"validation_ends": self.clock}
+        if self.observed:
+            log["fingerprint"] += "+observed"  # so that no log is taken for the one of this state
+        changes = {"settings": self.settings, "log": log, "finished": False}
+        run = RunDirectory.create(path, {**kept, "model": self.name, "exclude_seen": self.exclude_seen, **changes})
+        pairs = merged(self.pairs, pair_records(Events.joined(self.observed)))
+        Known(self.user_ids, self.item_ids, pairs).save(path)
+        files = {"weights": self.recommender.weights(), "state_validation": self.recommender.state()}
+        run.commit("best", "best", files, trained)
+        run.update({"finished": True})
 
     def similar_items(self, item: Id, k: int = 10) -> list[Scored]:
         """The items whose vectors are most similar."""
@@ -186,6 +225,19 @@ class FittedModel:
         _check(k)
         best = torch.topk(scores.float(), min(k, int(scores.isfinite().sum())))  # -inf: cannot be represented
         return _named(rows[best.indices.cpu().numpy()], best.values.tolist(), ids)
+
+
+def _manifest_without_log() -> dict[str, Any]:
+    """The manifest of weights that were not trained on one log."""
+    sizes = asdict(Sizes(0, 0, 0, 0))
+    return {
+        "felrec": __version__,
+        "training": {"seed": 0},
+        "device": "cpu",
+        "log": {"fingerprint": "", "events": 0, "sizes": sizes},
+        "split": {"train_end": 0, "validation_end": 0},
+        "best": {"epoch": 0, "metrics": {}},
+    }
 
 
 def _check(k: int) -> None:

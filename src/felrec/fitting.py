@@ -153,6 +153,7 @@ def fitted_model(
         settings=manifest["settings"],
         clock=manifest["log"]["validation_ends"],
         pairs=known.pairs,
+        manifest=manifest,
     )
 
 

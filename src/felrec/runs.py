@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, get_args
@@ -12,7 +12,9 @@ import torch
 from felrec.data.known import Known
 from felrec.data.log import InteractionLog
 from felrec.data.split import Sizes, Split
+from felrec.data.tags import read_tags
 from felrec.errors import CheckpointError, ConfigError
+from felrec.evaluation.metrics import read_cutoffs
 from felrec.evaluation.protocols import Progress
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report
 from felrec.evaluation.report import evaluate as evaluate_recommender
@@ -79,7 +81,8 @@ def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | No
     recommender.load_weights(run.read("best", "weights"))
     after_validation = run.read("best", "state_validation")
     recommender.load_state(after_validation)
-    return fitted_model(recommender, run.manifest, Known.load(run.path), after_validation)
+    manifest = {**run.manifest, "settings": chosen.model_dump()}
+    return fitted_model(recommender, manifest, Known.load(run.path), after_validation)
 
 
 def evaluate(
@@ -91,13 +94,18 @@ def evaluate(
     exclude_seen: ExcludeSeen = "auto",
     block: int | None = None,
     seed: int = 0,
+    k: Sequence[int] = (),
+    tags: Any = None,
     progress: Progress | None = None,
 ) -> Report:
     """Evaluate on the test part of a log, without changing the model.
 
     The default of `cache` is given by `cache_start`. `block` is the number of events that are scored before they are
-    observed, 256 by default for protocol `online`.
+    observed, 256 by default for protocol `online`. With lengths `k`, such as (5, 10, 50), the report has metrics of
+    lists; `tags` (a file, a frame, or a dictionary of items and their tags) add the diversity of the lists.
     """
+    if k:
+        k = read_cutoffs(",".join(map(str, k)))
     for what, value, known in (
         ("protocol", protocol, get_args(Protocol)),
         ("cache", cache, (None, *get_args(CacheStart))),
@@ -125,6 +133,8 @@ def evaluate(
             exclude_seen=exclude_seen,
             block=block,
             seed=seed,
+            k=k,
+            tags=None if tags is None else read_tags(tags),
             progress=progress,
         )
     finally:

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 from typer.testing import Result
 
-from felrec.cli.tables import PAPER_LABEL, ties_note
+from felrec.cli.tables import ties_note
+from felrec.evaluation.report import PAPER_LABEL
 
 from .conftest import write_log
 
@@ -91,3 +92,33 @@ def test_ties_are_noted() -> None:
     times = pl.Series([1.0, 1.0, 1.0, 2.0, 3.0]).to_numpy()
     assert "50.0 %" in (ties_note(times) or "")
     assert ties_note(times[2:]) is None
+
+
+def test_lists_of_several_lengths(invoke: Callable[..., Result], run: Path, log: Path, tmp_path: Path) -> None:
+    tags, file = tmp_path / "tags.csv", tmp_path / "r.json"
+    tags.write_text("movieId,genres\n" + "".join(f"{n},{'a|b' if n % 3 else 'c'}\n" for n in range(80)))
+    result = invoke("evaluate", run, log, "--k", "10,5", "--tags", tags, "--json", file)
+    assert result.exit_code == 0, result.output
+    rows = [line.split() for line in result.stdout.split("\n\n")[1].splitlines()]
+    assert rows[0] == ["metric", "@5", "@10"]
+    assert [row[0] for row in rows[1:5]] == ["recall", "precision", "map", "ndcg"]
+    told = json.loads(file.read_text())
+    assert told["k"] == [5, 10]
+    shown = {f"{row[0]}@{k}": value for row in rows[1:] for k, value in zip((5, 10), row[1:], strict=True)}
+    assert shown == {name: f"{value:.3f}" for name, value in told["at_k"].items()}
+    assert told["at_k"]["recall@10"] == told["partitions"]["total"]["hr@10"]
+    assert 0 < told["at_k"]["diversity@10"] < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--k", "ten"], "--k ten: give numbers"),
+        (["--tags", "t.csv"], "--k 10"),
+        (["--k", "5", "--tags", "no.csv"], "no.csv: no such file"),
+    ],
+)
+def test_bad_options_of_lists(felrec, run: Path, log: Path, options: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
+    done = felrec("evaluate", run, log, *options)
+    assert done.returncode == 2
+    assert message in done.stderr

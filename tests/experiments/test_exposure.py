@@ -10,7 +10,8 @@ import torch
 from felrec.baselines.popularity import Popularity, PopularitySettings
 from felrec.data.log import InteractionLog
 from felrec.data.split import Split
-from felrec.experiments.exposure import Exposure, coverage, decile_of, exposure, gini, taken
+from felrec.evaluation.lists import coverage, gini
+from felrec.experiments.exposure import Exposure, decile_of, exposure, taken
 
 
 def test_gini_against_its_definition() -> None:

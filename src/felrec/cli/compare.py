@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from felrec.cli.options import Device, Log, LogColumns, SplitOption, TrainingOptions, resumable, with_option_groups
+from felrec.cli.options import (
+    Device,
+    ListOptions,
+    Log,
+    LogColumns,
+    SplitOption,
+    TrainingOptions,
+    resumable,
+    with_option_groups,
+)
 
 if TYPE_CHECKING:
     from felrec.comparison import Comparison
@@ -20,6 +29,7 @@ def compare(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for runs and results.")],
     *,
     training: TrainingOptions,
+    lists: ListOptions,
     cut: SplitOption = "last-events",
     device: Device = "cpu",
     columns: LogColumns,
@@ -41,10 +51,11 @@ def compare(
     require_matplotlib()
     models, settings = comparison.read_names(names), training.settings()
     comparison.settings_by_model(models, settings)
+    of_lists = lists.read()
     split = split_by(cut, columns.read(log))
     with resumable():
         result = comparison.compare(
-            split, models, out, settings, device=device, resume=training.resume, reporter=TerminalReporter()
+            split, models, out, settings, **of_lists, device=device, resume=training.resume, reporter=TerminalReporter()
         )
     print_comparison(result)
     for file in comparison.write(result, out):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from felrec.cli.options import Device, Log, LogColumns, Pairs, Run, SplitOption, with_option_groups
+from felrec.cli.options import Device, ListOptions, Log, LogColumns, Pairs, Run, SplitOption, with_option_groups
 from felrec.errors import ConfigError
 
 
@@ -52,6 +52,7 @@ def evaluate(
     log: Log,
     *,
     conditions: Conditions,
+    lists: ListOptions,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="F", help="Write the metrics as JSON.")] = None,
     events_file: Annotated[
         Path | None, typer.Option("--events", metavar="F.parquet", help="Write one row per test event.")
@@ -70,6 +71,7 @@ def evaluate(
       felrec evaluate runs/q events.parquet --json q.json
       felrec evaluate runs/q another.csv --set neighbours=10
       felrec evaluate runs/s ml-1m.parquet --split time-to-split --protocol successive
+      felrec evaluate runs/q events.parquet --k 5,10,50 --tags items.csv
     """  # noqa: D301
     for file in (json_file, events_file):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
@@ -85,11 +87,12 @@ def evaluate(
     from felrec.data.published_splits import split_by
     from felrec.evaluation.report import events_to_walk
 
+    of_lists = lists.read()
     model = runs.load(run, device=device, settings=read_pairs(pairs or ()))
     split = split_by(cut, columns.read(log))
     events = events_to_walk(split, runs.cache_start(model, split, conditions.cache))
     with TerminalReporter().evaluating(model.name, events) as progress:
-        report = runs.evaluate(model, split, **asdict(conditions), progress=progress)
+        report = runs.evaluate(model, split, **asdict(conditions), **of_lists, progress=progress)
     print_report(report)
     if note := ties_note(split.test.times):
         output().print(note)

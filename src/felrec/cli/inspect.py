@@ -37,7 +37,7 @@ def inspect_log(
 
 
 def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
-    from felrec.cli.tables import share
+    from felrec.evaluation.text import share
 
     def lengths(of: dict[str, float]) -> str:
         return f"median {of['median']:,.0f}, 90th percentile {of['90%']:,.0f}, maximum {of['max']:,}"

@@ -17,8 +17,9 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     Example:
       felrec models
     """  # noqa: D301
-    from felrec.cli.tables import NONE, print_table
+    from felrec.cli.tables import print_table
     from felrec.data.split import PARTITIONS
+    from felrec.evaluation.text import NONE
     from felrec.registry import MODELS
 
     described = [kind.describe() for kind in MODELS.values()]

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from felrec.errors import ConfigError
+
 if TYPE_CHECKING:
     from felrec.data.log import InteractionLog
 
@@ -90,6 +92,32 @@ class TrainingOptions(SettingsOptions):
         """Merge the settings as above; `--epochs` wins as `--seed` does."""
         settings = super().settings()
         return settings if self.epochs is None else {**settings, "epochs": self.epochs}
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """The options of metrics of recommended lists."""
+
+    k: Annotated[
+        str | None,
+        typer.Option(
+            metavar="5,10,50",
+            help="Also show recall, precision, MAP, NDCG, coverage, Gini and novelty at these k.",
+        ),
+    ] = None
+    tags: Annotated[
+        Path | None,
+        typer.Option(metavar="F", help="Tags of items (CSV, TSV, Parquet: item, tags), for the diversity of lists."),
+    ] = None
+
+    def read(self) -> dict[str, Any]:
+        """The arguments `k` and `tags` of an evaluation."""
+        from felrec.data.tags import read_tags
+        from felrec.evaluation.metrics import read_cutoffs
+
+        if self.tags and not self.k:
+            raise ConfigError("--tags are for the diversity of lists; give their lengths too, as in --k 10")
+        return {"k": read_cutoffs(self.k) if self.k else (), "tags": read_tags(self.tags) if self.tags else None}
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -9,13 +9,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from felrec.evaluation.text import COLUMNS, cells, share
+
 if TYPE_CHECKING:
     from felrec.evaluation.report import Report
 
 PIPE_WIDTH = 1000  # columns; wide enough that no table wraps in a pipe or a file
-NONE = "—"
-COLUMNS = ("rank", "hr@10_sampled", "hr@10", "ndcg@10", "mrr")
-PAPER_LABEL = "(published protocol: leaks, do not compare with online)"
 
 
 def output() -> Console:
@@ -36,60 +35,35 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str] | None], le
     console.print(table, soft_wrap=False)
 
 
-def share(value: float) -> str:
-    """Format a share as a percentage.
-
-    >>> share(0.0314)
-    '3.1 %'
-    """
-    return f"{100 * value:.1f} %"
-
-
-def number(value: float | None) -> str:
-    """Format a metric with three decimals, or a dash for None.
-
-    >>> number(0.12345), number(None)
-    ('0.123', '—')
-    """
-    return NONE if value is None else f"{value:.3f}"
-
-
-def headline(report: Report) -> str:
-    """The conditions of an evaluation, in one line above its numbers."""
-    protocol = f"protocol {report.protocol}" + (f" {PAPER_LABEL}" if report.protocol == "paper" else "")
-    if not report.has_usual_blocks:
-        protocol += f" in blocks of {report.block}"
-    seen = "seen items left out" if report.exclude_seen else "seen items ranked too"
-    return ", ".join(
-        (
-            f"{report.model}: {protocol}",
-            f"cache {report.cache}",
-            seen,
-            f"first events {share(report.first_events)}",
-            f"{report.parameters:,} parameters",
-            f"{report.seconds:.1f} s",
-        )
-    )
-
-
 def print_report(report: Report) -> None:
-    """Print one model: its headline and a row for each partition."""
-    output().print(headline(report))
-    rows = [(partition, *_cells(values)) for partition, values in _shown(report).items()]
-    print_table(("partition", "events", "share", *COLUMNS), rows)
+    """Print one model: its headline, a row for each partition, and the metrics at each k that was asked for."""
+    output().print(report.headline)
+    print_table(("partition", *COLUMNS), [(name, *cells(values)) for name, values in report.shown().items()])
+    if report.k:
+        output().print()
+        print_table(("metric", *(f"@{k}" for k in report.k)), report.rows_at_k())
 
 
 def print_reports(reports: Sequence[Report]) -> None:
-    """Print several models: their headlines, then one table grouped by partition."""
+    """Print several models: their headlines, then one table grouped by partition, and one of the metrics at each k."""
     for report in reports:
-        output().print(headline(report))
+        output().print(report.headline)
     shown = {report.model: report.partitions for report in reports}
-    partitions = list(dict.fromkeys(name for report in reports for name in _shown(report)))
-    rows: list[Sequence[str] | None] = []
-    for partition in partitions:
-        rows += [(partition, model, *_cells(values[partition])) for model, values in shown.items()]
-        rows.append(None)
-    print_table(("partition", "model", "events", "share", *COLUMNS), rows[:-1], left=2)
+    partitions = list(dict.fromkeys(name for report in reports for name in report.shown()))
+    groups = [
+        [(partition, model, *cells(values[partition])) for model, values in shown.items()] for partition in partitions
+    ]
+    print_table(("partition", "model", *COLUMNS), _separated(groups), left=2)
+    if reports[0].k:
+        output().print()
+        at_k = zip(*(report.rows_at_k() for report in reports), strict=True)  # by metric, then by model
+        named = [[(row[0], report.model, *row[1:]) for row, report in zip(rows, reports, strict=True)] for rows in at_k]
+        print_table(("metric", "model", *(f"@{k}" for k in reports[0].k)), _separated(named), left=2)
+
+
+def _separated(groups: Iterable[Sequence[Sequence[str]]]) -> list[Sequence[str] | None]:
+    """The rows of all groups, with an empty row between two groups."""
+    return [row for group in groups for row in (*group, None)][:-1]
 
 
 def ties_note(times: Any) -> str | None:
@@ -101,15 +75,3 @@ def ties_note(times: Any) -> str | None:
         f"note: {share(ties)} of these events have the same time as the one before (a basket, or times in days);"
         " they are predicted one by one, in the log's order"
     )
-
-
-def _shown(report: Report) -> dict[str, dict[str, Any]]:
-    """All partitions; `total_representable` only if it differs from `total`."""
-    partitions = report.partitions
-    if partitions["total_representable"] == partitions["total"]:
-        del partitions["total_representable"]
-    return partitions
-
-
-def _cells(values: dict[str, Any]) -> list[str]:
-    return [f"{values['events']:,}", share(values["share"]), *(number(values[name]) for name in COLUMNS)]

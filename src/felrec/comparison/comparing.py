@@ -16,6 +16,7 @@ from felrec.comparison.trials import Trial, evaluate_trial, train_trial
 from felrec.config import TrainingSettings
 from felrec.data.events import Rows, Times
 from felrec.data.split import PARTITIONS, Split
+from felrec.data.tags import ItemTags
 from felrec.errors import ConfigError
 from felrec.evaluation.bootstrap import Interval, paired_interval
 from felrec.evaluation.metrics import Floats
@@ -93,15 +94,20 @@ def compare(
     out: Path,
     settings: dict[str, Any] | None = None,
     *,
+    k: Sequence[int] = (),
+    tags: ItemTags | None = None,
     device: str = "cpu",
     resume: bool = False,
     reporter: ProgressReporter | None = None,
 ) -> Comparison:
-    """Train each model into `out/NAME` and test it. With `resume`, finished work is not repeated."""
+    """Train each model into `out/NAME` and test it. With `resume`, finished work is not repeated.
+
+    `k` and `tags` are those of `felrec.evaluate`.
+    """
     reporter = reporter or Silent()
     reports = []
     for name, own in settings_by_model(models, settings or {}).items():
-        trial, folder = Trial(name, name, own), out / name
+        trial, folder = Trial(name, name, own, k=tuple(k), tags=tags), out / name
         model = train_trial(trial, split, folder, reporter, device=device, resume=resume)
         reports.append(evaluate_trial(trial, model, split, folder, reporter, device=device).report)
     found = differences(reports, split.test.users)

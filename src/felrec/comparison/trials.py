@@ -15,7 +15,8 @@ from felrec.comparison.progress import ProgressReporter
 from felrec.comparison.stopwatch import timed
 from felrec.config import TrainingSettings, check
 from felrec.data.split import Split
-from felrec.evaluation.metrics import METRICS
+from felrec.data.tags import ItemTags
+from felrec.evaluation.metrics import AT_K, METRICS
 from felrec.evaluation.protocols import EventResults
 from felrec.evaluation.report import CacheStart, ExcludeSeen, Report, events_to_walk
 from felrec.evaluation.rules import BLOCK, Protocol
@@ -34,6 +35,8 @@ class Trial:
     cache: CacheStart | None = None  # None: kept on the training log, reset on any other
     protocol: Protocol = "online"
     exclude_seen: ExcludeSeen | None = None  # None: as in training
+    k: tuple[int, ...] = ()  # lengths of lists to measure
+    tags: ItemTags | None = None  # for the diversity of the lists
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ def _way(trial: Trial, log: str) -> str:
     """A file name suffix that says how a model was tested, empty for the default."""
     words = [log, trial.cache if trial.cache != "kept" else "", trial.protocol if trial.protocol != "online" else ""]
     words += [trial.exclude_seen and f"exclude-seen={trial.exclude_seen}"]
+    words += [f"k={'+'.join(map(str, trial.k))}" if trial.k else ""]
+    words += [f"tags={trial.tags.fingerprint}" if trial.tags else ""]
     words += [f"{key}={value}" for key, value in sorted(trial.scoring.items())]
     return "".join(f"-{word}" for word in words if word)
 
@@ -106,6 +111,8 @@ def _evaluated(
             protocol=trial.protocol,
             cache=cache,
             exclude_seen=trial.exclude_seen or _trained_with(folder).exclude_seen,
+            k=trial.k,
+            tags=trial.tags,
             progress=progress,
         )
     spent = time.process_time() - began
@@ -140,8 +147,16 @@ def _stored(trial: Trial, split: Split, report_file: Path, events_file: Path) ->
             item_events=events["item_events"].to_numpy(),
             metrics={name: events[column].to_numpy() for name, column in columns.items()},
         ),
+        k=trial.k,
+        lists=_of_lists(stored.get("at_k", {})),
     )
     return Tested(report, stored["cpu_seconds"])
+
+
+def _of_lists(at_k: dict[str, float | None]) -> dict[str, float]:
+    """The metrics of lists among those with a cut-off; the others follow from the ranks of the events."""
+    others = {name: value for name, value in at_k.items() if name.partition("@")[0] not in AT_K}
+    return {name: float("nan") if value is None else value for name, value in others.items()}
 
 
 def _trained_with(folder: Path) -> TrainingSettings:

@@ -37,6 +37,12 @@ class Events:
             np.asarray(times, dtype=np.float64),
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence[Events]) -> Events:
+        """Concatenate several; none are no events."""
+        columns = zip(*((part.users, part.items, part.times) for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns)) if parts else cls.of([], [], [])
+
     def __len__(self) -> int:
         return len(self.users)
 

@@ -33,6 +33,23 @@ def pair_records(events: Events) -> PairRecords:
     return records
 
 
+def merged(records: PairRecords, newer: PairRecords) -> PairRecords:
+    """The records of two sets of pairs as one; the newer ones have the later events.
+
+    >>> merged(pair_records(Events.of([1, 0], [5, 5], [0, 1])), pair_records(Events.of([1], [5], [2]))).tolist()
+    [(0, 5, 1, 1.0), (1, 5, 2, 2.0)]
+    """
+    both = np.concatenate([records, newer])
+    keys = both["user"].astype(np.int64) << 32 | both["item"]
+    _, from_the_end, pair = np.unique(keys[::-1], return_index=True, return_inverse=True)
+    last = len(keys) - 1 - from_the_end
+    events = np.bincount(pair[::-1], weights=both["events"])
+    order = np.argsort(last)
+    found: PairRecords = both[last[order]]
+    found["events"] = events[order]
+    return found
+
+
 class SeenPairs:
     """The distinct (user, item) pairs of the events added so far.
 

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.hashing import splitmix64
+from felrec.errors import ConfigError
 
 Floats = NDArray[np.float64]
 METRICS = ("rank", "hr@10_sampled", "hr@10", "ndcg@10", "mrr")
+AT_K = ("recall", "precision", "map", "ndcg")  # of an event, from the rank of its one target
 SAMPLED_NEGATIVES = 100
+LONGEST_LIST = 1_000
 _AT_ONCE = 1 << 18  # scores compared at a time on a CPU, so that the results stay in its cache
 
 
@@ -77,10 +80,46 @@ def event_metrics(rank: Floats, ranked: Floats, sampled_rank: Floats, missed: ND
     }
 
 
+def read_cutoffs(text: str) -> tuple[int, ...]:
+    """Parse lengths of lists separated by commas.
+
+    >>> read_cutoffs("50, 5,10")
+    (5, 10, 50)
+    """
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and 1 <= int(word) <= LONGEST_LIST for word in words):
+        raise ConfigError(f"--k {text}: give numbers from 1 to {LONGEST_LIST}, separated by commas, as in --k 5,10,50")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def metric_at(name: str, rank: Floats, missed: NDArray[np.bool_]) -> Floats | None:
+    """A metric with any cut-off per event, such as `recall@5`; None if there is no metric of this name.
+
+    An event has one relevant item, its target. So recall is the hit rate, precision is recall / k, and the average
+    precision is the reciprocal rank, cut at k.
+
+    >>> metric_at("map@5", np.array([0.0, 3.0, 5.0]), np.zeros(3, dtype=bool)).tolist()
+    [1.0, 0.25, 0.0]
+    """
+    kind, _, cut = name.partition("@")
+    if not cut.isdecimal() or not int(cut):
+        return None
+    k = int(cut)
+    hit = ~missed & (rank < k)
+    place = np.where(hit, rank, 0.0)  # the rank of a miss may be NaN
+    if kind in ("recall", "hr"):
+        return hit.astype(np.float64)
+    if kind == "precision":
+        return hit / k
+    if kind in ("map", "mrr"):
+        return np.where(hit, 1 / (place + 1), 0.0)
+    return np.where(hit, 1 / np.log2(place + 2), 0.0) if kind == "ndcg" else None
+
+
 def average(metrics: dict[str, Floats], chosen: NDArray[np.bool_]) -> dict[str, Any] | None:
     """Number and share of the chosen events and the mean of each metric over them; None if there are none."""
     events = int(chosen.sum())
     if events == 0:
         return None
-    means = {name: float(metrics[name][chosen].mean()) for name in METRICS}
+    means = {name: float(values[chosen].mean()) for name, values in metrics.items()}
     return {"events": events, "share": events / len(chosen), **means}

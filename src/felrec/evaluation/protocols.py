@@ -7,7 +7,7 @@ prepares the state of the model at the start (the cache `kept`, `reset` or `empt
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 from felrec.data.events import Events, Rows
 from felrec.data.pending import Pending, grouped
 from felrec.errors import TrainingError
+from felrec.evaluation.lists import Lists, top_items
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
 from felrec.evaluation.rules import BLOCK, RULES, Protocol, Rules
 from felrec.evaluation.seen import SeenItems, Simultaneous
@@ -36,6 +37,8 @@ class EventResults:
     first: NDArray[np.bool_]  # the target was not in the catalogue
     item_events: NDArray[np.int64]  # number of earlier events of the target: its age
     metrics: dict[str, Floats]
+    lists: Lists = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))  # best items, if asked for
+    catalogue: int = 0  # number of items in the last ranking: of all that could be recommended
 
     def only(self, chosen: NDArray[np.bool_]) -> EventResults:
         """The results of some of the events."""
@@ -46,6 +49,8 @@ class EventResults:
             self.first[chosen],
             self.item_events[chosen],
             {name: values[chosen] for name, values in self.metrics.items()},
+            self.lists[chosen],
+            self.catalogue,
         )
 
 
@@ -70,15 +75,19 @@ def walk(
     exclude_seen: bool = False,
     block: int | None = None,
     seed: int = 0,
+    list_length: int = 0,
     progress: Progress | None = None,
 ) -> EventResults:
-    """Evaluate events[start:stop] in blocks; events[since:start] define the initial catalogue and seen items."""
+    """Evaluate events[start:stop] in blocks; events[since:start] define the initial catalogue and seen items.
+
+    With a `list_length` the results have the best items of each query.
+    """
     rules = RULES[protocol]
     counts = np.zeros(int(events.items.max(initial=-1)) + 1, dtype=np.int64)
     np.add.at(counts, events.items[since:start], 1)
     seen = SeenItems(events[since:stop]) if exclude_seen else None
     others = Simultaneous(events[start:stop]) if rules.one_of_simultaneous else None
-    size, rows = block or rules.block, []
+    size, rows, candidates = block or rules.block, [], np.zeros(0, dtype=np.int32)
     for begin in range(start, stop, size):
         end = min(begin + size, stop)
         some = events[begin:end]
@@ -86,16 +95,18 @@ def walk(
         if rules.observe_first:
             np.add.at(counts, some.items, 1)
         every = np.arange(len(counts)) if rules.whole_catalogue else np.flatnonzero(counts)
+        candidates = every.astype(np.int32)
         hidden = seen.before(begin - since, end - since) if seen else None
         if others:
             hidden = others.of(begin - start, end - start)
-        rows.append(_rank_block(recommender, some, every.astype(np.int32), hidden, begin, rules, seed) | {"age": ages})
+        ranked = _rank_block(recommender, some, candidates, hidden, begin, rules, seed, list_length)
+        rows.append(ranked | {"age": ages})
         if not rules.observe_first:
             recommender.observe(some)
             np.add.at(counts, some.items, 1)
         if progress:
             progress(len(some))
-    results = _collect(rows, start, stop)
+    results = _collect(rows, start, stop, len(candidates))
     return results.only(_with_history(events, start, stop)) if rules.only_with_history else results
 
 
@@ -115,6 +126,7 @@ def _rank_block(
     begin: int,
     rules: Rules,
     seed: int,
+    list_length: int,
 ) -> dict[str, NDArray[np.generic]]:
     """Rank a block's targets. The recommender gets queries and candidates, never the targets."""
     column = np.full(int(max(block.items.max(), candidates.max(initial=0))) + 1, -1, dtype=np.int64)
@@ -123,7 +135,8 @@ def _rank_block(
     first = targets < 0
     if not len(candidates):  # never if the block is observed first
         nothing = np.zeros(len(block))
-        return {"first": first, "rank": nothing, "ranked": nothing, "sampled": nothing}
+        empty = np.full((len(block), list_length), -1, dtype=np.int32)
+        return {"first": first, "rank": nothing, "ranked": nothing, "sampled": nothing, "top": empty}
     if rules.observe_first:
         scores = recommender.observe_then_score(block, candidates)
     else:
@@ -135,7 +148,8 @@ def _rank_block(
         scores = _leave_out(scores, hidden, column, targets)
     rank, ranked = ranks(scores, at)
     sampled = sampled_ranks(scores, at, ranked, np.arange(begin, begin + len(block)), seed)
-    return {"first": first, "rank": rank, "ranked": ranked, "sampled": sampled}
+    top = top_items(scores, candidates, list_length)
+    return {"first": first, "rank": rank, "ranked": ranked, "sampled": sampled, "top": top}
 
 
 def _queries(block: Events, rules: Rules) -> Queries:
@@ -169,7 +183,7 @@ def _earlier_in_block(items: Rows) -> NDArray[np.int64]:
     return earlier
 
 
-def _collect(rows: list[dict[str, NDArray[np.generic]]], start: int, stop: int) -> EventResults:
+def _collect(rows: list[dict[str, NDArray[np.generic]]], start: int, stop: int, catalogue: int) -> EventResults:
     def joined(name: str) -> NDArray[np.generic]:
         return np.concatenate([row[name] for row in rows]) if rows else np.zeros(0)
 
@@ -182,4 +196,6 @@ def _collect(rows: list[dict[str, NDArray[np.generic]]], start: int, stop: int) 
         first=first,
         item_events=joined("age").astype(np.int64),
         metrics=event_metrics(rank, ranked, joined("sampled").astype(np.float64), first),
+        lists=joined("top").astype(np.int32),
+        catalogue=catalogue,
     )

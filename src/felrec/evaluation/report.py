@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,20 +14,24 @@ import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.split import PARTITIONS, Split
+from felrec.data.tags import ItemTags
 from felrec.errors import ConfigError
-from felrec.evaluation.metrics import METRICS, average
+from felrec.evaluation.lists import BY_USER, OF_LISTS, list_metrics
+from felrec.evaluation.metrics import AT_K, METRICS, Floats, average, metric_at
 from felrec.evaluation.protocols import EventResults, Progress, replay, walk
 from felrec.evaluation.rules import BLOCK, RULES, Protocol
+from felrec.evaluation.text import COLUMNS, aligned, cells, number, share
 from felrec.recommender import Recommender
 
 CacheStart = Literal["kept", "reset", "empty"]
 ExcludeSeen = Literal["auto", "yes", "no"]
 FEW_REPEATS = 0.01  # below this share of repeated pairs in validation, `auto` excludes seen items
+PAPER_LABEL = "(published protocol: leaks, do not compare with online)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """The result of one evaluation."""
+    """The result of one evaluation; prints as a table."""
 
     model: str
     protocol: Protocol
@@ -39,6 +44,26 @@ class Report:
     represents: frozenset[str]
     partition: NDArray[np.uint8]  # per event, index into PARTITIONS
     results: EventResults
+    k: tuple[int, ...] = ()  # lengths of lists that were measured
+    lists: dict[str, float] = field(default_factory=dict)  # metrics of whole lists, by `name@k`
+
+    def __repr__(self) -> str:
+        tables = [aligned([("partition", *COLUMNS), *((name, *cells(row)) for name, row in self.shown().items())])]
+        if self.k:
+            tables.append(aligned([("metric", *(f"@{k}" for k in self.k)), *self.rows_at_k()]))
+        return "\n".join((self.headline, *tables))
+
+    @property
+    def headline(self) -> str:
+        """The conditions of the evaluation, in one line."""
+        protocol = f"protocol {self.protocol}" + (f" {PAPER_LABEL}" if self.protocol == "paper" else "")
+        if not self.has_usual_blocks:
+            protocol += f" in blocks of {self.block}"
+        seen = "seen items left out" if self.exclude_seen else "seen items ranked too"
+        first, size = f"first events {share(self.first_events)}", f"{self.parameters:,} parameters"
+        return ", ".join(
+            (f"{self.model}: {protocol}", f"cache {self.cache}", seen, first, size, f"{self.seconds:.1f} s")
+        )
 
     @property
     def has_usual_blocks(self) -> bool:
@@ -53,28 +78,52 @@ class Report:
     @property
     def partitions(self) -> dict[str, dict[str, Any]]:
         """Number and share of events and the mean of each metric; None where the model cannot represent the events."""
-        can = np.isin(self.partition, [code for code, name in enumerate(PARTITIONS) if name in self.represents])
-        rows = {
-            name: self._average((self.partition == code) & can, self.partition == code)
-            for code, name in enumerate(PARTITIONS)
-        }
-        rows["total"] = self._average(np.ones(len(can), dtype=bool), counted_as_missed=~can)
-        rows["total_representable"] = self._average(can)
-        return rows
+        return self._by_partition(self.results.metrics)
+
+    def shown(self) -> dict[str, dict[str, Any]]:
+        """The partitions of a table: `total_representable` only if it differs from `total`."""
+        partitions = self.partitions
+        if partitions["total_representable"] == partitions["total"]:
+            del partitions["total_representable"]
+        return partitions
 
     def metric(self, name: str, partition: str = "total") -> float:
-        """One mean, for example `report.metric("hr@10", "new_items")`; NaN where the value is None."""
-        partitions = self.partitions
+        """One mean, for example `report.metric("ndcg@20", "new_items")`; NaN where the value is None.
+
+        `recall`, `precision`, `map` and `ndcg` take any cut-off. Metrics of whole lists, such as `coverage@10`, are
+        there for the `k` that the evaluation was asked for, and only in total.
+        """
+        if name in self.lists and partition == "total":
+            return self.lists[name]
+        found = self._at(name)
+        every = {**self.results.metrics, **({} if found is None else {name: found})}
+        if name not in every:
+            known = [*every, *(f"{kind}@k" for kind in AT_K), *(self.lists if partition == "total" else ())]
+            raise ConfigError(f"unknown metric {name!r}; use one of {', '.join(known)}")
+        partitions = self._by_partition({name: every[name]})
         if partition not in partitions:
             raise ConfigError(f"unknown partition {partition!r}; use one of {', '.join(partitions)}")
-        if name not in partitions[partition]:
-            raise ConfigError(f"unknown metric {name!r}; use one of {', '.join(partitions[partition])}")
         value = partitions[partition][name]
         return float("nan") if value is None else float(value)
 
+    def rows_at_k(self) -> list[tuple[str, ...]]:
+        """A row of a table for each metric with a cut-off, over all events: its name, then its value at each k."""
+        kinds = [*AT_K, *(kind for kind in (*BY_USER, *OF_LISTS) if f"{kind}@{self.k[0]}" in self.lists)]
+        return [(kind, *(number(self.metric(f"{kind}@{k}")) for k in self.k)) for kind in kinds]
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per partition, one column per metric; those of whole lists are null but in `total`."""
+        at_k = [f"{kind}@{k}" for k in self.k for kind in AT_K]
+        extra = {name: values for name in at_k if (values := self._at(name)) is not None}
+        by_partition = self._by_partition(self.results.metrics | extra)
+        by_partition["total"] |= self.lists
+        kinds = {name: pl.Int64 if name == "events" else pl.Float64 for name in by_partition["total"]}
+        rows = [{"partition": name, **values} for name, values in by_partition.items()]
+        return pl.DataFrame(rows, schema={"partition": pl.String, **kinds})
+
     def to_json(self) -> dict[str, Any]:
         """The content of `felrec evaluate --json`."""
-        return {
+        told = {
             "model": self.model,
             "protocol": self.protocol,
             "cache": self.cache,
@@ -86,6 +135,11 @@ class Report:
             "seconds": self.seconds,
             "partitions": self.partitions,
         }
+        if self.k:
+            at_k = {f"{kind}@{k}": self.metric(f"{kind}@{k}") for kind in AT_K for k in self.k}
+            told["k"] = list(self.k)
+            told["at_k"] = at_k | {name: None if value != value else value for name, value in self.lists.items()}
+        return told
 
     def write_json(self, path: Path | str) -> None:
         """Write `to_json` to a file."""
@@ -107,20 +161,29 @@ class Report:
         }
         pl.DataFrame(columns).write_parquet(path)
 
-    def _average(
-        self,
-        chosen: NDArray[np.bool_],
-        listed: NDArray[np.bool_] | None = None,
-        counted_as_missed: NDArray[np.bool_] | None = None,
-    ) -> dict[str, Any]:
-        metrics = self.results.metrics
-        if counted_as_missed is not None:
-            metrics = {k: np.where(counted_as_missed, float(k == "rank"), v) for k, v in metrics.items()}
-        means = average(metrics, chosen)
-        if means is not None:
-            return means
-        events = 0 if listed is None else int(listed.sum())
-        return {"events": events, "share": events / max(1, len(chosen)), **dict.fromkeys(METRICS)}
+    def _at(self, name: str) -> Floats | None:
+        return metric_at(name, self.results.rank, self.results.first)
+
+    def _by_partition(self, metrics: dict[str, Floats]) -> dict[str, dict[str, Any]]:
+        can = np.isin(self.partition, [code for code, name in enumerate(PARTITIONS) if name in self.represents])
+        rows = {
+            name: _average(metrics, (self.partition == code) & can, self.partition == code)
+            for code, name in enumerate(PARTITIONS)
+        }
+        missed = {name: np.where(can, values, float(name == "rank")) for name, values in metrics.items()}
+        rows["total"] = _average(missed, np.ones(len(can), dtype=bool))
+        rows["total_representable"] = _average(metrics, can)
+        return rows
+
+
+def _average(
+    metrics: dict[str, Floats], chosen: NDArray[np.bool_], listed: NDArray[np.bool_] | None = None
+) -> dict[str, Any]:
+    means = average(metrics, chosen)
+    if means is not None:
+        return means
+    events = 0 if listed is None else int(listed.sum())
+    return {"events": events, "share": events / max(1, len(chosen)), **dict.fromkeys(metrics)}
 
 
 def evaluate(
@@ -134,9 +197,14 @@ def evaluate(
     block: int | None = None,
     seed: int = 0,
     part: Literal["test", "validation"] = "test",
+    k: Sequence[int] = (),
+    tags: ItemTags | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Evaluate on a part of a split. `kept` uses the recommender's current state, `reset` and `empty` replace it."""
+    """Evaluate on a part of a split. `kept` uses the recommender's current state, `reset` and `empty` replace it.
+
+    With lengths `k` the report has metrics of lists, with `tags` also their diversity.
+    """
     rules = RULES[protocol]
     if block is not None and rules.fixed_block:
         raise ConfigError(f"--block {block}: protocol {protocol} always uses {rules.block} events; omit --block")
@@ -161,8 +229,11 @@ def evaluate(
         exclude_seen=leave_out,
         block=block,
         seed=seed,
+        list_length=max(k, default=0),
         progress=progress,
     )
+    tagged = None if tags is None else tags.of(split.log.item_ids)
+    lists = list_metrics(results.lists, events[results.events], events[:start], results.catalogue, k, tagged)
     return Report(
         model=model,
         protocol=protocol,
@@ -175,6 +246,8 @@ def evaluate(
         represents=recommender.represents,
         partition=split.partition(start, stop)[results.events - start],
         results=results,
+        k=tuple(k),
+        lists=lists,
     )
 
 

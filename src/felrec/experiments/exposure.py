@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows
 from felrec.data.split import Split
+from felrec.evaluation.lists import coverage, gini
 from felrec.evaluation.rules import BLOCK
 from felrec.evaluation.seen import SeenItems
 from felrec.recommender import Queries, Recommender
@@ -36,28 +37,6 @@ class Exposure:
             "gini": gini(self.counts),
             "coverage": coverage(self.counts),
         }
-
-
-def gini(counts: NDArray[np.int64]) -> float:
-    """Gini coefficient: 0 if all items are recommended equally often, near 1 if one gets all.
-
-    >>> gini(np.array([5, 5, 5, 5])), gini(np.array([0, 0, 0, 8]))
-    (0.0, 0.75)
-    """
-    n, total = len(counts), counts.sum()
-    if total == 0:
-        return 0.0
-    places = np.arange(1, n + 1)
-    return float(2 * (places @ np.sort(counts)) / (n * total) - (n + 1) / n)
-
-
-def coverage(counts: NDArray[np.int64]) -> float:
-    """Share of the items that were recommended at least once.
-
-    >>> coverage(np.array([3, 0, 1, 0]))
-    0.5
-    """
-    return float((counts > 0).mean())
 
 
 def decile_of(events: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from felrec.errors import DataError
@@ -55,11 +55,8 @@ def find_column(role: str, wanted: str | None, present: Sequence[str], source: s
     """The column of a role (user, item or time): the wanted one, or one with a usual name."""
     if wanted in present:
         return str(wanted)
-    if wanted is None:
-        plain = {_plain(name): name for name in reversed(present)}
-        usual = (plain[name] for name in _USUAL_NAMES[role].split() if name in plain)
-        if name := next(usual, None):
-            return name
+    if wanted is None and (name := first_named(_USUAL_NAMES[role].split(), present)):
+        return name
     missing = f"no column '{wanted}'" if wanted else f"no column of {role}s"
     shown = ", ".join(name or "''" for name in present[:12]) + (", …" if len(present) > 12 else "")
     advice = f"name it with --{role}-col"
@@ -68,6 +65,21 @@ def find_column(role: str, wanted: str | None, present: Sequence[str], source: s
     elif any(name.replace(".", "", 1).isdigit() for name in present):
         advice = "its first line must name the columns, as in user,item,timestamp"
     raise DataError(f"{source}: {missing} among {shown!r}; {advice}")
+
+
+def item_column(present: Sequence[str]) -> str | None:
+    """The column of items in a table about items, by its usual names."""
+    return first_named(_USUAL_NAMES["item"].split(), present)
+
+
+def first_named(names: Iterable[str], present: Sequence[str]) -> str | None:
+    """The first column that has one of these names, whatever its capitals and underscores.
+
+    >>> first_named(["itemid", "item"], ["Item", "Item_ID"])
+    'Item_ID'
+    """
+    plain = {_plain(name): name for name in reversed(present)}
+    return next((plain[name] for name in names if name in plain), None)
 
 
 def _plain(name: str) -> str:
