@@ -28,6 +28,7 @@ from felrec.cli import (
     reproduce,
     serve,
     train,
+    tune,
     verify,
 )
 from felrec.errors import FelrecError
@@ -48,6 +49,7 @@ app.command("pretrain")(pretrain.pretrain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
+app.command("tune")(tune.tune)
 app.command("recommend")(recommend.recommend)
 app.command("serve")(serve.serve)
 app.command("import")(import_log.import_log)

@@ -40,6 +40,15 @@ SplitOption = Annotated[
         "time-to-split: as two published benchmarks do, by time.",
     ),
 ]
+Scales = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scale",
+        metavar="KEY=VALUE",
+        help="Scale it down: events (the newest; a share up to 1, a number above), epochs, trained_share (share of "
+        "events with gradients), minutes (CPU minutes to train each model). Repeatable.",
+    ),
+]
 Device = Annotated[str, typer.Option("--device", metavar="D", help="cpu, cuda or auto.")]
 
 

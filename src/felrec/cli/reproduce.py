@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from felrec.cli.options import Device, LogColumns, SettingsOptions, resumable, with_option_groups
+from felrec.cli.options import Device, LogColumns, Scales, SettingsOptions, resumable, with_option_groups
 from felrec.errors import ConfigError
 
 
@@ -23,15 +23,7 @@ def reproduce(
     other: Annotated[
         Path | None, typer.Option("--other", metavar="LOG", help="A second log, for the -zero rows of the tables.")
     ] = None,
-    scale: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--scale",
-            metavar="KEY=VALUE",
-            help="Scale it down: events (the newest; a share up to 1, a number above), epochs, trained_share (share of "
-            "events with gradients), minutes (CPU minutes to train each model). Repeatable.",
-        ),
-    ] = None,
+    scale: Scales = None,
     search_lr: Annotated[
         bool, typer.Option("--search-lr", help="Choose the learning rate of each trained model on validation.")
     ] = False,

@@ -92,12 +92,17 @@ class ExperimentRunner:
 
     def before_test(self, trial: Trial, on: Data) -> FittedModel:
         """A trained model in its state at the start of the test."""
-        folder = self.folder(trial, on)
-        model = self._train(trial, on, folder, *self._prepare(trial, on, folder))
+        model, _ = self.trained(trial, on)
         if cache_start(model, on.split) == "reset":
             model.recommender.reset()
             replay(model.recommender, on.split.log[: on.split.validation_end])
         return model
+
+    def trained(self, trial: Trial, on: Data) -> tuple[FittedModel, Plan | None]:
+        """A trained model and its plan, None without gradients; finished work is read from disk."""
+        folder = self.folder(trial, on)
+        planned, search = self._prepare(trial, on, folder)
+        return self._train(trial, on, folder, planned, search), planned
 
     def folder(self, trial: Trial, on: Data) -> Path:
         """The directory of a run, named after the log, the model and all settings that differ from the defaults."""
