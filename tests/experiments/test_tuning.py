@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from felrec.comparison import trials
 from felrec.comparison.trials import Trial
 from felrec.data.split import Split
 from felrec.data.synthetic import synthetic_log
@@ -28,9 +29,9 @@ SPACE: Space = {"half_life": Range(5, 5_000, whole=True)}
 LOG = synthetic_log(1_000, n_users=40, n_items=50, seed=1).log
 
 
-def search(out: Path, trials: int, space: Space = SPACE, log: Any = LOG, **options: Any) -> list[Attempt]:
+def search(out: Path, count: int, space: Space = SPACE, log: Any = LOG, **options: Any) -> list[Attempt]:
     runner = ExperimentRunner(out / "runs", models=("decayed-popularity",))
-    return tune("decayed-popularity", space, for_tuning("log", log, Scale()), out, runner, trials=trials, **options)
+    return tune("decayed-popularity", space, for_tuning("log", log, Scale()), out, runner, trials=count, **options)
 
 
 def test_what_is_tried() -> None:
@@ -50,10 +51,8 @@ def test_what_is_tried() -> None:
 
 def test_combinations_that_do_not_fit_are_not_drawn_and_a_small_space_ends() -> None:
     space = read_space(["width=6,8", "heads=3,4"], S)
-    assert {(one["width"], one["heads"]) for one in combinations(space, {}, S, 50, seed=0)[1:]} == {
-        ("6", "3"),
-        ("8", "4"),
-    }
+    found = {(one["width"], one["heads"]) for one in combinations(space, {}, S, 50, seed=0)[1:]}
+    assert found == {("6", "3"), ("8", "4")}
     with pytest.raises(ConfigError, match="multiple of heads"):
         combinations(read_space(["width=6,10"], S), {}, S, 5, seed=0)
 
@@ -93,7 +92,7 @@ def test_the_best_on_validation_wins() -> None:
 
 
 def test_a_search_goes_on_where_it_was_and_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train, trained = module.train_trial, []
+    train, trained = trials.train_trial, []
 
     def counted(trial: Trial, *args: Any, **options: Any) -> Any:
         trained.append(trial.name)
@@ -113,11 +112,10 @@ def test_a_search_goes_on_where_it_was_and_further(tmp_path: Path, monkeypatch: 
     assert not list((tmp_path / "runs").rglob("manifest.json"))  # only the results are kept
 
 
-def test_the_test_part_has_no_say(tmp_path: Path) -> None:
-    cut = LOG.part(0, 900)
-    other = synthetic_log(1_000, n_users=40, n_items=50, seed=9).log
-    assert for_tuning("log", LOG, Scale()).split.log.fingerprint == cut.fingerprint
-    assert len(for_tuning("log", other, Scale()).split.log) == 900
+def test_the_test_part_is_cut_off() -> None:
+    split = for_tuning("log", LOG, Scale()).split
+    assert split.log.fingerprint == LOG.part(0, 900).fingerprint
+    assert (split.train_end, split.validation_end) == (800, 900)
 
 
 def test_another_search_needs_another_folder(tmp_path: Path) -> None:
@@ -136,10 +134,8 @@ def test_models_over_budget_are_judged_by_the_same_events(tmp_path: Path, monkey
     runner = ExperimentRunner(tmp_path / "runs", Scale(minutes=5), ("felrec-q",), {**TINY, "batch_size": 16})
     data = for_tuning("log", LOG, Scale())
     judged: list[Split] = []
-    evaluate = module.cache_start
     monkeypatch.setattr("felrec.experiments.tuning.evaluate", _noting(judged))
     found = tune("felrec-q", {"lr": Range(0.001, 0.1, whole=False)}, data, tmp_path, runner, trials=2)
-    assert evaluate is module.cache_start
     assert [split.fingerprint for split in judged] == [data.split.fingerprint] * 2
     assert all(one.training["epochs"] == 1 and 0 < one.metrics["mrr"] < 1 for one in found)
 
