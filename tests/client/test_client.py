@@ -16,9 +16,12 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from felrec.client import AsyncClient, Client, calls
+from felrec.client.events import MOST_BYTES, MOST_ROWS, parts_of
 from felrec.client.retries import Retries, perhaps_done
 from felrec.errors import ConfigError, DataError, ServiceError
 
@@ -79,7 +82,7 @@ def test_both_clients_can_do_the_same() -> None:
 
 def test_an_event_without_an_item_is_not_sent() -> None:
     with pytest.raises(DataError, match=r"event \('ada',\): give \(user, item\) or \(user, item, time\)"):
-        calls.record([("ada",)])  # type: ignore[list-item]
+        parts_of([("ada",)], None)
 
 
 def test_a_refusal_is_told_with_its_id(url: str) -> None:
@@ -169,20 +172,22 @@ def test_what_is_no_answer_of_felrec_is_said_in_words() -> None:
         (("ada", "x", ["now"]), None, "not a number"),
         (("ada", "x"), "schlüssel", "printable ASCII"),
         ("ab", None, "event 'ab': give"),
-        ({"user": "ada", "item": "x"}, None, "give"),
+        ({"user": "ada"}, None, "give user, item and, unless it is now, timestamp"),
+        ({"user": "ada", "user_id": "ada", "item": "x"}, None, "each once"),
+        ({"user": "ada", "item": "x", "timestamp": pd.NaT}, None, "not a number"),
         (("ada", 1.5), None, "id 1.5: give a string or a whole number"),
         (("ada", "\ud83d"), None, "give a string"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(event: Any, key: str | None, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        calls.record([event], key=key)
+        parts_of([event], key)
 
 
 def test_ids_of_numpy_and_no_time_are_fine() -> None:
     events: Any = [(np.int64(7), "x", None), ("ada", np.uint8(3), np.float32(5.0))]
-    body = json.loads(json.dumps(calls.record(events, key="k").body))
-    assert body == [{"user": 7, "item": "x"}, {"user": "ada", "item": 3, "timestamp": 5.0}]
+    (rows,) = parts_of(events, "k").rows
+    assert json.loads(json.dumps(rows)) == [{"user": 7, "item": "x"}, {"user": "ada", "item": 3, "timestamp": 5.0}]
 
 
 def test_a_string_is_not_taken_for_its_letters() -> None:
@@ -277,3 +282,69 @@ def test_how_long_it_waits() -> None:
 def test_without_an_answer_it_may_have_been_done() -> None:
     assert perhaps_done(None)
     assert [perhaps_done(httpx.Response(status)) for status in (502, 504, 429, 503)] == [True, True, False, False]
+
+
+WEDNESDAY = datetime(2026, 1, 7, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [("ada", 7, WEDNESDAY), ("bob", 8, WEDNESDAY)],
+        [{"user": "ada", "item": 7, "timestamp": WEDNESDAY}, {"user_id": "bob", "item_id": 8, "time": WEDNESDAY}],
+        pl.DataFrame({"item": [7, 8], "user_id": ["ada", "bob"], "timestamp": [WEDNESDAY] * 2, "price": [1.5, 2.5]}),
+        pd.DataFrame({"user": ["ada", "bob"], "item_id": [7, 8], "time": [WEDNESDAY] * 2}, index=[5, 3]),
+    ],
+    ids=["tuples", "dictionaries", "polars", "pandas"],
+)
+def test_events_as_people_have_them(events: Any) -> None:
+    (rows,) = parts_of(events, None).rows
+    assert json.loads(json.dumps(rows)) == [
+        {"user": "ada", "item": 7, "timestamp": "2026-01-07T12:00:00+00:00"},
+        {"user": "bob", "item": 8, "timestamp": "2026-01-07T12:00:00+00:00"},
+    ]
+
+
+def test_no_time_is_now_and_other_fields_are_for_the_service_to_judge(url: str) -> None:
+    assert parts_of(pl.DataFrame({"user": ["ada"], "item": ["x"], "time": [None]}), None).rows == [
+        [{"user": "ada", "item": "x"}]
+    ]
+    with pytest.raises(DataError, match="the frame has the columns who, item; name them user, item"):
+        parts_of(pd.DataFrame({"who": ["ada"], "item": ["x"]}), None)
+    with Client(url) as shop, pytest.raises(ServiceError):
+        shop.record([{"user": "ada", "item": "x", "no such field": 1}])
+
+
+def test_long_lists_are_cut_and_told_as_one(url: str) -> None:
+    events = [(f"cut-{n}", "x") for n in range(2 * MOST_ROWS + 5)]
+    events[3] = events[MOST_ROWS + 1] = events[-1] = ("cut", "")  # which the service rejects
+    with Client(url) as shop:
+        before = shop.stats()["events"]
+        receipt = shop.record(events, key="long")
+        assert receipt.accepted == len(events) - 3
+        assert [one.row for one in receipt.rejected] == [3, MOST_ROWS + 1, len(events) - 1]
+        assert receipt.events == shop.stats()["events"] == before + receipt.accepted
+        assert shop.record(events, key="long") == receipt  # each part has its own key, and counts once
+
+    async def use() -> int:
+        async with AsyncClient(url) as shop:
+            return (await shop.record(events, key="long")).accepted
+
+    assert asyncio.run(use()) == receipt.accepted
+
+
+def test_posts_of_long_ids_have_fewer_rows(url: str) -> None:
+    events = [("ü" * 256, "茶" * 256)] * 6_000
+    parts = parts_of(events, None)
+    assert [len(rows) for rows in parts.rows] == [MOST_BYTES // 2_148, 6_000 - MOST_BYTES // 2_148]
+    with Client(url) as shop:
+        assert shop.record(events).accepted == 6_000
+
+
+def test_an_error_in_between_says_how_to_go_on() -> None:
+    events = [("a", "b")] * (MOST_ROWS + 1)
+    with answering((200, {}), (507, {})) as (url, keys), Client(url) as shop:
+        with pytest.raises(ServiceError, match=r"busy \(10,000 of 10,001 rows .* with key='mine'\)") as refused:
+            shop.record(events, key="mine")
+        assert keys == ["mine", "mine-1"]
+        assert refused.value.status == 507

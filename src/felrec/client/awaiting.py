@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
+from felrec.answers.types import Receipt
 from felrec.client import calls
 from felrec.client.calls import Call
+from felrec.client.events import Event, parts_of
 from felrec.client.retries import Attempts, Retries, options
 
 A = TypeVar("A")
@@ -34,7 +36,6 @@ class AsyncClient:
         self.url, self.retries = url, Retries(retries)
         self._http = httpx.AsyncClient(**options(url, key, timeout))
 
-    record = _sends(calls.record)
     recommend = _sends(calls.recommend)
     recommend_session = _sends(calls.recommend_session)
     similar = _sends(calls.similar)
@@ -46,6 +47,18 @@ class AsyncClient:
     user = _sends(calls.user)
     erase_user = _sends(calls.erase_user)
     stats = _sends(calls.stats)
+
+    async def record(self, events: Iterable[Event] | Any, *, key: str | None = None) -> Receipt:
+        """Post events and return once they are on disk: (user, item) or (user, item, time), dictionaries, or a frame.
+
+        More than 10,000 are sent in several posts, in the order given. Repeating the call with the same `key` counts
+        the events once.
+        """
+        parts, receipts = parts_of(events, key), list[Receipt]()
+        for part, rows in enumerate(parts.rows):
+            with parts.sending(part):
+                receipts.append(await self._send(calls.record(rows, parts.key_of(part))))
+        return parts.joined(receipts)
 
     async def close(self) -> None:
         """Close the connections."""

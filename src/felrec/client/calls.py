@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import math
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial, update_wrapper
-from numbers import Real
 from typing import Any, Generic, TypeVar, get_args
 from urllib.parse import quote
 
 from felrec.answers.reading import read
 from felrec.answers.types import Erasure, Item, NearItems, NearUsers, Receipt, Recommendations, User
+from felrec.client.events import Id, json_id
 from felrec.errors import DataError
-from felrec.ids import is_text, spelled
 
 A = TypeVar("A")
-Id = str | int
-Event = tuple[Id, Id] | tuple[Id, Id, float | datetime | str | None]
-"""User, item, and the time: seconds since 1970, a datetime or ISO 8601 (UTC unless they name a zone); else now."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +44,10 @@ def describe(method: Callable[..., Any], build: Callable[..., Call[Any]]) -> Non
     method.__signature__ = inspect.Signature(parameters, return_annotation=answer)  # type: ignore[attr-defined]
 
 
-def record(events: Iterable[Event], *, key: str | None = None) -> Call[Receipt]:
-    """Post (user, item) or (user, item, time) events, at most 10,000; returns once they are on disk.
-
-    Repeating the call with the same `key` counts the events once.
-    """
-    key = key or uuid.uuid4().hex
-    if not (key.isascii() and key.isprintable()):
-        raise DataError(f"key {key!r}: an idempotency key is of printable ASCII characters")
+def record(rows: list[dict[str, Any]], key: str) -> Call[Receipt]:
+    """Post rows of events; repeating the call with the same key counts them once."""
     headers = {"Idempotency-Key": key}
-    return Call("POST", "/v1/interactions", partial(read, Receipt), body=list(map(_row, events)), headers=headers)
+    return Call("POST", "/v1/interactions", partial(read, Receipt), body=rows, headers=headers)
 
 
 def recommend(
@@ -147,36 +134,9 @@ def stats() -> Call[dict[str, Any]]:
     return Call("GET", "/v1/stats", dict)
 
 
-def _row(event: Event) -> dict[str, Any]:
-    if not isinstance(event, tuple | list) or len(event) not in (2, 3):
-        raise DataError(f"event {event!r}: give (user, item) or (user, item, time)")
-    row: dict[str, Any] = {"user": _id(event[0]), "item": _id(event[1])}
-    if len(event) == 3 and event[2] is not None:
-        row["timestamp"] = _time(event[2], event)
-    return row
-
-
-def _time(time: object, event: Event) -> float | str:
-    if isinstance(time, datetime):
-        return time.isoformat()
-    if isinstance(time, Real) and math.isfinite(time):
-        return float(time)
-    if isinstance(time, str):
-        return time  # the service reads it
-    raise DataError(f"event {event!r}: the time is not a number; give seconds since 1970 or a datetime")
-
-
-def _id(value: Id) -> Id:
-    """An id that JSON can carry. Whether it is a good one is for the service to say, row by row."""
-    text = spelled(value)
-    if not isinstance(text, str) or not is_text(text):
-        raise DataError(f"id {value!r}: give a string or a whole number")
-    return text if isinstance(value, str) else int(text)
-
-
 def _part(identifier: Id) -> str:
     """An id as a part of a path."""
-    name = str(_id(identifier))
+    name = str(json_id(identifier))
     if name in ("", ".", ".."):
         raise DataError(f"id {name!r} cannot stand in an address; give another one")
     return quote(name, safe="")
@@ -186,7 +146,7 @@ def _listed(values: Sequence[Id], name: str) -> list[Id]:
     """Several values; a string alone would be taken for its letters."""
     if isinstance(values, str):
         raise DataError(f"{name}={values!r}: give a list, [{values!r}]")
-    return list(map(_id, values))
+    return list(map(json_id, values))
 
 
 def _repeated(values: Sequence[Id] | None, name: str) -> list[str] | None:
