@@ -172,6 +172,15 @@ def test_an_empty_model_answers(name: str) -> None:
 
 
 @every_model
+def test_times_before_1970_are_times_like_any_other(name: str) -> None:
+    """Only differences of times count, so a log of long ago gives the same scores."""
+    earlier = Events(EVENTS.users, EVENTS.items, EVENTS.times - 60 * 40_000_000)
+    assert earlier.times[-1] < 0
+    scores = [taught(name, log, epochs=0).score(queries(log[-50:]), CANDIDATES) for log in (EVENTS, earlier)]
+    assert torch.allclose(scores[0], scores[1], atol=1e-4)
+
+
+@every_model
 def test_no_event_leaks_into_a_score_computed_for_it_or_before_it(name: str) -> None:
     """Changing any event at or after e changes no score that was computed for e."""
     start, block = 600, 64

@@ -17,7 +17,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from felrec.data.events import Events, Rows, Times
+from felrec.data.events import BEGINNING, Events, Rows, Times
 from felrec.data.known import Known
 from felrec.data.log import InteractionLog
 from felrec.data.question_time import question_time
@@ -62,7 +62,7 @@ class FittedModel:
     after_validation: Tensors
     fingerprint: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
-    clock: float = 0.0  # the time of the newest event
+    clock: float = BEGINNING  # the time of the newest event
     pairs: PairRecords = field(default_factory=lambda: np.zeros(0, PAIR))  # as `seen` before any `observe`
     now: Callable[[], float] = time.time  # the present, in seconds since 1970
     manifest: dict[str, Any] = field(default_factory=dict)  # of its training run; empty: weights without a log
@@ -275,8 +275,8 @@ def _columns(rows: list[tuple[Id, Id, float]]) -> tuple[list[Id], list[Id], Time
         stamps = np.asarray(times, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError("timestamps must be numbers, seconds since 1970") from None
-    if not np.isfinite(stamps).all() or (stamps < 0).any() or (np.diff(stamps) < 0).any():
-        raise DataError("timestamps must be seconds since 1970, not negative and in ascending order; sort them")
+    if not np.isfinite(stamps).all() or (stamps < BEGINNING).any() or (np.diff(stamps) < 0).any():
+        raise DataError("timestamps must be finite seconds since 1970 in ascending order; sort them")
     if stamps[-1] >= MILLISECONDS_FROM:
         raise DataError(f"timestamp {stamps[-1]:.0f} is after the year 5000; give seconds, not milliseconds")
     return list(users), list(items), stamps

@@ -141,11 +141,14 @@ GOOD = {"user": [1, 2], "item": ["a", "b"], "timestamp": [1, 2]}
         ({"item": ["", "a"]}, r"row 1: the item id in column 'item' is empty"),
         ({"user": [1.0, 2.5]}, r"row 2: the user id 2.5 in column 'user' is not a whole number"),
         ({"user": [1.0, float("nan")]}, r"row 2: the user id nan"),
-        ({"user": [True, False]}, r"column 'user' is Boolean, but a user id is .* --user-col"),
+        (
+            {"user": [True, False]},
+            r"column 'user' is Boolean, but ids of users are .* --user-col",
+        ),
         ({"user": [[1], [2]]}, r"column 'user' is List"),
         ({"user": [4, 4]}, r"all events have the same user.*--user-col"),
         ({"item": ["a", "a"]}, r"all events have the same item"),
-        ({"timestamp": [1, -1]}, r"row 2: the time -1"),
+        ({"timestamp": [1, -99_999_999_999]}, r"row 2: the time -99999999999 .* is before the year 1"),
     ],
 )
 def test_bad_frames_are_refused_in_one_line(change: dict[str, list[Any]], message: str) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from felrec.config import Settings
-from felrec.data.events import Events, Rows, Times
+from felrec.data.events import BEGINNING, Events, Rows, Times
 from felrec.data.pending import spread
 from felrec.data.tables.decayed_counts import DecayedCounts
 from felrec.data.tables.pair_counts import PairCounts
@@ -123,7 +123,8 @@ def _with_pending(stored: Own, queries: Queries, events: int) -> Own:
     at, asked = spread(queries.pending.starts, queries.pending.stops)
     waiting = asked << 32 | queries.pending.values[at]
     keys, entry = np.unique(np.concatenate([stored.asked << 32 | stored.items, waiting]), return_inverse=True)
-    taken, last, minute = (np.zeros(len(keys), dtype=np.int64) for _ in range(3))
+    taken, last = (np.zeros(len(keys), dtype=np.int64) for _ in range(2))
+    minute = np.full(len(keys), int(BEGINNING // 60))
     np.add.at(taken, entry, np.concatenate([stored.taken, np.ones_like(at)]))
     np.maximum.at(last, entry, np.concatenate([stored.last, events + at]))
     when = queries.times[asked] if queries.pending_times is None else queries.pending_times[at]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Log = Annotated[
     Path,
-    typer.Argument(metavar="LOG", help="Parquet, CSV, TSV or .inter file, or the folder of a known dataset."),
+    typer.Argument(metavar="LOG", help="Parquet, CSV, TSV, JSON lines or .inter file, a folder of them, or a pattern such as 'log/*.csv'."),
 ]
 Run = Annotated[
     Path,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Rows = NDArray[np.int32]
 Times = NDArray[np.float64]
 RowChange = dict[str, tuple[Rows, NDArray[Any]]]  # new values of some rows of a state, by the name of their table
+BEGINNING = -62_135_596_800.0  # the year 1, where the calendar of ISO 8601 begins: no event is earlier
 T = TypeVar("T")
 
 

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from felrec.data.events import Events, Rows, Times
 from felrec.data.numbering import Codes, by_first_appearance, coded, sort_times
 from felrec.data.reading.columns import Wanted
+from felrec.data.reading.faults import BadRows, Fault, Origin, described
+from felrec.data.reading.frames import as_polars
 from felrec.data.reading.identifiers import read_ids
-from felrec.data.reading.timestamps import read_times
+from felrec.data.reading.raw import RawLog
+from felrec.data.reading.timestamps import Ticks, read_times
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
 
@@ -125,19 +128,17 @@ class InteractionLog:
         Error messages count rows from 1, in the frame's own order.
         """
         wanted = Wanted(user_col, item_col, time_col)
-        return log_of(as_polars(frame, wanted, source), wanted, time_unit, source)
+        columns = as_polars(frame, wanted, source)
+        origin = Origin.of(source, [source], [columns.height])
+        return log_of(RawLog(columns, wanted.find(columns.columns, source), origin), time_unit)
 
 
-def log_of(
-    frame: pl.DataFrame, wanted: Wanted, time_unit: str, source: str, *, parse_ids: bool = False
-) -> InteractionLog:
-    """Check, sort and number the events of a frame."""
-    if not frame.height:
+def log_of(raw: RawLog, time_unit: str) -> InteractionLog:
+    """Check, sort and number the events that were read."""
+    source = raw.origin.name
+    if not raw.frame.height:
         raise DataError(f"{source}: there are no events; give a log with at least one row of data")
-    columns = wanted.find(frame.columns, source)
-    users = coded(read_ids(frame[columns.user], "user", source, parse=parse_ids))
-    items = coded(read_ids(frame[columns.item], "item", source, parse=parse_ids))
-    ticks = read_times(frame[columns.time], time_unit, source)
+    users, items, ticks = _read_good_rows(raw, time_unit)
     order, seconds = sort_times(ticks)
     user_rows, user_ids = _numbered(users, order)
     item_rows, item_ids = _numbered(items, order)
@@ -147,29 +148,37 @@ def log_of(
     return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids)
 
 
+def _read_good_rows(raw: RawLog, time_unit: str) -> tuple[Codes, Codes, Ticks]:
+    """Ids and times of all rows; DataError names all that cannot be read."""
+    faults, rows, frame = list(raw.broken), np.arange(raw.frame.height), raw.frame
+    if faults:
+        rows = np.delete(rows, np.concatenate([fault.rows for fault in faults]))
+        frame = raw.frame[rows]
+    while frame.height:
+        try:
+            read = _read(frame, raw, time_unit)
+            break
+        except BadRows as bad:  # leave them out and read the others, which may have other faults
+            wrong = bad.bad.to_numpy()
+            faults.append(Fault(rows[wrong], bad.reason, bad.example))
+            rows, frame = rows[~wrong], frame.filter(~bad.bad)
+    if faults:
+        raise DataError(f"{raw.origin.name}: {described(faults, raw.origin)}")
+    return read
+
+
+def _read(frame: pl.DataFrame, raw: RawLog, time_unit: str) -> tuple[Codes, Codes, Ticks]:
+    source, columns = raw.origin.name, raw.columns
+    return (
+        coded(read_ids(frame[columns.user], "user", source, parse=raw.is_text)),
+        coded(read_ids(frame[columns.item], "item", source, parse=raw.is_text)),
+        read_times(frame[columns.time], time_unit, source),
+    )
+
+
 def _numbered(codes: Codes, order: NDArray[np.integer]) -> tuple[Rows, Vocabulary]:
     rows, old = by_first_appearance(codes.codes, codes.size, order)
     return rows, Vocabulary(codes.ids(old))
-
-
-def as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
-    """Convert the three columns of any kind of frame. Only the caller imports pandas or pyarrow."""
-    if isinstance(frame, pl.LazyFrame):
-        frame = frame.collect()
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    library = type(frame).__module__.split(".")[0]
-    if library not in ("pandas", "pyarrow"):
-        raise DataError(f"{source}: {type(frame).__name__} is not a frame of polars, pandas or pyarrow; convert it")
-    names = list(map(str, frame.columns if library == "pandas" else frame.column_names))
-    columns = wanted.find(names, source)
-    try:
-        if library == "pandas":
-            return pl.from_pandas(frame[columns.names()])
-        return pl.DataFrame(pl.from_arrow(frame.select(columns.names())))
-    except (ImportError, TypeError, ValueError, KeyError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise DataError(f"{source}: cannot read the {library} frame ({reason}); use one type per column") from error
 
 
 def _digest_ids(digest: hashlib._Hash, ids: pl.Series) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -316,6 +317,23 @@ def test_an_import_that_failed_half_way_goes_on_where_it_was(tmp_path: Path, mon
     done = import_log(again, log)
     assert (done.before, done.events) == (200, 800)
     assert again.health().events == len(log)
+    again.close()
+
+
+def test_events_before_1970_are_imported_in_time_order(tmp_path: Path) -> None:
+    recent = synthetic_log(300, n_users=20, n_items=30, seed=2).log
+    log = replace(recent, events=replace(recent.events, times=recent.times - 4e9))
+    assert log.times[-1] < 0
+    engine = open_engine(tmp_path / "s")
+    assert import_log(engine, log).late == 0
+    assert engine.health().clock == log.times[-1]
+    user = str(log.user_ids.ids(log.users[-1:])[0])
+    engine.erase_user(user).result()
+    clock = engine.health().clock
+    engine.close()
+    assert clock == log.times[log.users != log.users[-1]].max()
+    again = open_engine(tmp_path / "s")
+    assert again.health().clock == clock
     again.close()
 
 

@@ -50,19 +50,39 @@ class Wanted:
             raise DataError(f"{source}: user, item and time must be three different columns, not {', '.join(found)}")
         return Columns(*found)
 
+    def needed(self, present: Sequence[str]) -> list[str]:
+        """The columns of a file to read; all if one of the three is missing, which the path of the file may hold.
+
+        >>> Wanted().needed(["rating", "user", "item", "time"])
+        ['user', 'item', 'time']
+        """
+        found = [_search(role, getattr(self, role), present) for role in _USUAL_NAMES]
+        return list(present) if None in found else [name for name in present if name in found]
+
+    def time_among(self, present: Sequence[str]) -> str | None:
+        """The column of times, if it is there.
+
+        >>> Wanted().time_among(["Created_At"]), Wanted().time_among(["when"]), Wanted(time="when").time_among(["when"])
+        ('Created_At', None, 'when')
+        """
+        return _search("time", self.time, present)
+
+
+def _search(role: str, wanted: str | None, present: Sequence[str]) -> str | None:
+    if wanted is not None:
+        return wanted if wanted in present else None
+    return first_named(_USUAL_NAMES[role].split(), present)
+
 
 def find_column(role: str, wanted: str | None, present: Sequence[str], source: str) -> str:
     """The column of a role (user, item or time): the wanted one, or one with a usual name."""
-    if wanted in present:
-        return str(wanted)
-    if wanted is None and (name := first_named(_USUAL_NAMES[role].split(), present)):
-        return name
+    found = _search(role, wanted, present)
+    if found is not None:
+        return found
     missing = f"no column '{wanted}'" if wanted else f"no column of {role}s"
     shown = ", ".join(name or "''" for name in present[:12]) + (", …" if len(present) > 12 else "")
     advice = f"name it with --{role}-col"
-    if len(present) == 1 and any(mark in present[0] for mark in ";|\t"):
-        advice = "its fields are not separated by commas; save it as .csv with commas, or as .tsv with tabs"
-    elif any(name.replace(".", "", 1).isdigit() for name in present):
+    if any(name.replace(".", "", 1).isdigit() for name in present):
         advice = "its first line must name the columns, as in user,item,timestamp"
     raise DataError(f"{source}: {missing} among {shown!r}; {advice}")
 

@@ -173,7 +173,7 @@ class Engine(ReadOnlyEngine):
             cold_items=int(((events > 0) & (events < COLD)).sum()),
             queue_depth=self._ingest.waiting,
             queue_limit=self.limits.queue,
-            clock=state.clock,
+            clock=state.clock if state.events else 0.0,
             clock_problem=self._clock_problem(),
             last_commit_ms=1_000 * commits.seconds,
             commits=commits.count,

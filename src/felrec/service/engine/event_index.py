@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import Events, Rows
+from felrec.data.events import BEGINNING, Events, Rows
 from felrec.data.pending import Pending
 from felrec.data.seen import PAIR, PairRecords
 from felrec.data.tables.growing import GrowingArray
@@ -188,15 +188,15 @@ class EventIndex:
         return records
 
     def newest_before(self, block: int) -> float:
-        """The time of the newest event of the blocks before this one; 0 if there is none."""
-        return float(self.times[self.base : int(self._blocks.values[block])].max(initial=0.0))
+        """The time of the newest event of the blocks before this one, if there is any."""
+        return float(self.times[self.base : int(self._blocks.values[block])].max(initial=BEGINNING))
 
     def forget(self, user: int) -> None:
         """Erase the events of a user."""
         places = self.of_user(user)
         items = self.items[places]
         np.subtract.at(self.item_events, items, self.events_at(places))
-        self.users[places], self.items[places], self.times[places] = -1, -1, 0
+        self.users[places], self.items[places], self.times[places] = -1, -1, BEGINNING
         self.user_events[user] = 0
 
     def _kept(self, bounds: Places, number: int) -> Places:

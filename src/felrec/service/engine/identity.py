@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from felrec.config import check
-from felrec.data.events import all_rows
+from felrec.data.events import BEGINNING, all_rows
 from felrec.data.seen import PAIR
 from felrec.errors import ConfigError, StoreMismatch
 from felrec.fitted import FittedModel
@@ -76,7 +76,7 @@ def begin(store: Store, model: FittedModel, *, empty: bool) -> None:
         users=[] if empty else list(map(str, model.user_ids.series.to_list())),
         items=[] if empty else list(map(str, model.item_ids.series.to_list())),
         pairs=np.zeros(0, dtype=PAIR) if empty else model.pairs,
-        clock=0.0 if empty else model.clock,
+        clock=BEGINNING if empty else model.clock,
         tables=[_table(name, values) for name, values in state.items()] if servable else [],
         state=all_rows(state) if servable else {},
     )

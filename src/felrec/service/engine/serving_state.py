@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from felrec.data.events import EventColumns, Events, RowChange, Rows
+from felrec.data.events import BEGINNING, EventColumns, Events, RowChange, Rows
 from felrec.data.question_time import question_time
 from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
 from felrec.errors import NotFound
@@ -80,7 +80,7 @@ class ServingState:
         attributes = {item: from_store(kept) for item, kept in contents.attributes.items()}
         self.attributes = ItemAttributes(attributes, contents.items)
         self.base, self.base_clock = contents.identity.base, contents.clock
-        self.clock = max(self.base_clock, float(contents.events.times.max(initial=0.0)))
+        self.clock = max(self.base_clock, float(contents.events.times.max(initial=BEGINNING)))
         self.journal = len(contents.events)  # events since the store was created
         self.events = int(contents.pairs["events"].sum()) + len(contents.events)
         self.popularity = self._popularity()
@@ -134,7 +134,7 @@ class ServingState:
             self.items.extend(block.items)
             self.index.append(block.events)
             self.popularity.add(block.events.items)
-            self.clock = max(self.clock, float(block.events.times.max(initial=0.0)))
+            self.clock = max(self.clock, float(block.events.times.max(initial=BEGINNING)))
             self.events += len(block.events)
             self.journal += len(block.events)
 

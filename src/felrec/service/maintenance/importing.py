@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from felrec.answers.types import Receipt
-from felrec.data.events import EventColumns, Events
+from felrec.data.events import BEGINNING, EventColumns, Events
 from felrec.data.log import InteractionLog
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
@@ -77,7 +77,8 @@ def import_log(
     """
     if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
         raise DataError("the log's newest event is in the future; check --time-unit and --time-col")
-    before, clock = taken_before(engine, log), engine.health().clock
+    before, health = taken_before(engine, log), engine.health()
+    clock = health.clock if health.events else BEGINNING
     start = max(before, int(np.searchsorted(log.times, clock, side="right"))) if late == "skip" else before
     if late == "refuse" and (old := int((log.times[start:] < clock).sum())):
         raise DataError(
