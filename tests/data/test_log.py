@@ -137,7 +137,7 @@ GOOD = {"user": [1, 2], "item": ["a", "b"], "timestamp": [1, 2]}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"user": [1, None]}, r"^frame: row 2: the user id in column 'user' is missing$"),
+        ({"user": [1, None]}, r"^frame: row 2: the user id in column 'user' is missing; fix it"),
         ({"item": ["", "a"]}, r"row 1: the item id in column 'item' is empty"),
         ({"user": [1.0, 2.5]}, r"row 2: the user id 2.5 in column 'user' is not a whole number"),
         ({"user": [1.0, float("nan")]}, r"row 2: the user id nan"),

@@ -54,12 +54,18 @@ def import_log(
     from felrec.cli.progress import counting_bar
     from felrec.service.engine.engine import Engine
     from felrec.service.maintenance.importing import import_log as import_into
-    from felrec.service.maintenance.importing import taken_before
+    from felrec.service.maintenance.importing import taken_before, without_invalid_ids
     from felrec.store.sqlite import SqliteStore
 
     path = store or store_of(run or Path("pretrained"))
     model = runs.load(run_of(run, path), device=device)
     events = columns.read(log)
+    if columns.bad_rows == "skip":
+        rows = len(events)
+        events, reasons = without_invalid_ids(events, columns.max_bad)
+        if reasons:
+            left_out = rows - len(events)
+            typer.echo(f"{log}: left out {left_out:,} events with invalid ids: {'; '.join(reasons)}", err=True)
     engine = Engine.open(SqliteStore(path), model, empty=empty)
     try:
         with counting_bar(f"{path.name}: importing {log.name}", len(events) - taken_before(engine, events)) as progress:

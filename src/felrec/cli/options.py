@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 Log = Annotated[
     Path,
-    typer.Argument(metavar="LOG", help="Parquet, CSV, TSV, JSON lines or .inter file, a folder of them, or a pattern such as 'log/*.csv'."),
+    typer.Argument(
+        metavar="LOG",
+        help="Parquet, CSV, TSV, JSON lines or .inter file, a folder of them, or a pattern such as 'log/*.csv'.",
+    ),
 ]
 Run = Annotated[
     Path,
@@ -60,17 +63,35 @@ class LogColumns:
     item_col: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the item column.")] = None
     time_col: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the time column.")] = None
     time_unit: Annotated[str, typer.Option(metavar="UNIT", help="Unit of the times: auto, s, ms, us or ns.")] = "auto"
+    bad_rows: Annotated[
+        Literal["refuse", "skip"], typer.Option(help="Rows that cannot be read: refuse the log, or leave them out.")
+    ] = "refuse"
+    max_bad: Annotated[
+        float, typer.Option(metavar="SHARE", help="Refuse the log if a larger share of its rows would be left out.")
+    ] = 0.05
+    rejected: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the rows that cannot be read to this CSV file.")
+    ] = None
 
     def read(self, log: Path) -> InteractionLog:
-        """Read a log with these options."""
+        """Read a log with these options; say on stderr which rows were left out."""
         from felrec.data.reading.sources import read_log
 
-        return read_log(log, **asdict(self))
+        read = read_log(log, **asdict(self))
+        if read.skipped:
+            typer.echo("\n  ".join((f"{log}: {read.skipped}", *read.skipped.reasons)), err=True)
+        return read
+
+    def read_each(self, logs: Sequence[Path]) -> list[InteractionLog]:
+        """Read several logs; only one of them could write the file of rejected rows."""
+        if self.rejected and len(logs) > 1:
+            raise ConfigError(f"--rejected {self.rejected}: takes the rows of one log; use felrec inspect LOG")
+        return [self.read(log) for log in logs]
 
     def as_arguments(self) -> list[str]:
         """The options that differ from the defaults, as words of a command line."""
         given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
-        return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
+        return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
 @dataclass(frozen=True)

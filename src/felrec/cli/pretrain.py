@@ -38,7 +38,7 @@ def pretrain(
 
     settings = training.settings()
     resolved = model_kind(MODEL).divide(settings)[1]  # report a misspelt setting before the logs are read
-    read = [columns.read(log) for log in logs or []]
+    read = columns.read_each(logs or [])
     splits = [split_log(log) for log in [*read, *synthetic_worlds(synthetic, events, resolved.seed)]]
     with resumable(), TerminalReporter().training(MODEL, out) as progress:
         pretrain(splits, out, settings, resume=training.resume, listeners=(progress,))

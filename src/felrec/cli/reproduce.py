@@ -77,11 +77,10 @@ def reproduce(
     for model in runner.chosen():
         runner.trial(model)  # report a misspelt setting before a large log is read
 
-    def opened(path: Path) -> Data:
-        return Data.of(path.stem, columns.read(path), runner.scale)
-
+    paths = [*data, other] if other else data
+    logs = [Data.of(path.stem, log, runner.scale) for path, log in zip(paths, columns.read_each(paths), strict=True)]
     with resumable(option=""):
-        files = run(name, runner, [opened(path) for path in data], out, opened(other) if other else None)
+        files = run(name, runner, logs[: len(data)], out, logs[-1] if other else None)
     typer.echo(files[0].read_text())
     for file in files:
         typer.echo(f"wrote {file}")

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from felrec.data.events import Events, Rows, Times
 from felrec.data.numbering import Codes, by_first_appearance, coded, sort_times
 from felrec.data.reading.columns import Wanted
-from felrec.data.reading.faults import BadRows, Fault, Origin, described
-from felrec.data.reading.frames import as_polars
-from felrec.data.reading.identifiers import read_ids
+from felrec.data.reading.frames import raw_frame
+from felrec.data.reading.good_rows import BadRowRule, SkippedRows, read_good_rows
 from felrec.data.reading.raw import RawLog
-from felrec.data.reading.timestamps import Ticks, read_times
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
 
@@ -38,6 +36,7 @@ class InteractionLog:
     events: Events
     user_ids: Vocabulary
     item_ids: Vocabulary
+    skipped: SkippedRows | None = None  # the rows of its source that could not be read and were left out
 
     @property
     def users(self) -> Rows:
@@ -90,7 +89,7 @@ class InteractionLog:
         if not 0 < n <= len(self):
             raise DataError(f"cannot sample {n} events of a log of {len(self)}; ask for 1 to {len(self)}")
         kept = np.sort(np.random.default_rng(seed).choice(len(self), n, replace=False, shuffle=False))
-        return self.only(Events(self.users[kept], self.items[kept], self.times[kept]))
+        return self.only(self.events[kept])
 
     def part(self, start: int, stop: int) -> InteractionLog:
         """The events from `start` to `stop` as a separate log with new row numbers.
@@ -103,7 +102,7 @@ class InteractionLog:
         return self.only(self.events[start:stop])
 
     def only(self, events: Events) -> InteractionLog:
-        """Some of the events as a separate log with new row numbers."""
+        """Some of the events, in time order, as a separate log with new row numbers."""
         users, old_users = by_first_appearance(events.users, self.n_users)
         items, old_items = by_first_appearance(events.items, self.n_items)
         return InteractionLog(
@@ -127,53 +126,22 @@ class InteractionLog:
 
         Error messages count rows from 1, in the frame's own order.
         """
-        wanted = Wanted(user_col, item_col, time_col)
-        columns = as_polars(frame, wanted, source)
-        origin = Origin.of(source, [source], [columns.height])
-        return log_of(RawLog(columns, wanted.find(columns.columns, source), origin), time_unit)
+        return log_of(raw_frame(frame, Wanted(user_col, item_col, time_col), source), time_unit)
 
 
-def log_of(raw: RawLog, time_unit: str) -> InteractionLog:
+def log_of(raw: RawLog, time_unit: str = "auto", rule: BadRowRule | None = None) -> InteractionLog:
     """Check, sort and number the events that were read."""
     source = raw.origin.name
     if not raw.frame.height:
         raise DataError(f"{source}: there are no events; give a log with at least one row of data")
-    users, items, ticks = _read_good_rows(raw, time_unit)
-    order, seconds = sort_times(ticks)
-    user_rows, user_ids = _numbered(users, order)
-    item_rows, item_ids = _numbered(items, order)
+    good = read_good_rows(raw, time_unit, rule or BadRowRule())
+    order, seconds = sort_times(good.times)
+    user_rows, user_ids = _numbered(coded(good.users), order)
+    item_rows, item_ids = _numbered(coded(good.items), order)
     for ids, role in ((user_ids, "user"), (item_ids, "item")):
         if len(ids) < 2:
             raise DataError(f"{source}: all events have the same {role}; check --{role}-col, or give another log")
-    return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids)
-
-
-def _read_good_rows(raw: RawLog, time_unit: str) -> tuple[Codes, Codes, Ticks]:
-    """Ids and times of all rows; DataError names all that cannot be read."""
-    faults, rows, frame = list(raw.broken), np.arange(raw.frame.height), raw.frame
-    if faults:
-        rows = np.delete(rows, np.concatenate([fault.rows for fault in faults]))
-        frame = raw.frame[rows]
-    while frame.height:
-        try:
-            read = _read(frame, raw, time_unit)
-            break
-        except BadRows as bad:  # leave them out and read the others, which may have other faults
-            wrong = bad.bad.to_numpy()
-            faults.append(Fault(rows[wrong], bad.reason, bad.example))
-            rows, frame = rows[~wrong], frame.filter(~bad.bad)
-    if faults:
-        raise DataError(f"{raw.origin.name}: {described(faults, raw.origin)}")
-    return read
-
-
-def _read(frame: pl.DataFrame, raw: RawLog, time_unit: str) -> tuple[Codes, Codes, Ticks]:
-    source, columns = raw.origin.name, raw.columns
-    return (
-        coded(read_ids(frame[columns.user], "user", source, parse=raw.is_text)),
-        coded(read_ids(frame[columns.item], "item", source, parse=raw.is_text)),
-        read_times(frame[columns.time], time_unit, source),
-    )
+    return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids, good.skipped)
 
 
 def _numbered(codes: Codes, order: NDArray[np.integer]) -> tuple[Rows, Vocabulary]:

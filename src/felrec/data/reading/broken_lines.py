@@ -19,6 +19,8 @@ def raw_text(path: Path) -> bytes:
 def blank_broken_lines(raw: bytes, separator: str, header: bool) -> tuple[bytes, tuple[Fault, ...]]:
     r"""The text with an empty line for each broken one, so that rows keep their numbers; and the broken lines.
 
+    A field over several lines is taken for broken ones: while lines are broken, it cannot be told from a stray quote.
+
     >>> blank_broken_lines(b"user,item\n1,2\n1,2,3\n", ",", header=True)[0]
     b'user,item\n1,2\n\n'
     """

@@ -73,7 +73,7 @@ class Origin:
         return f"row{'s' * (len(rows) > 1)} {', '.join(f'{n:,}' for n in number)}{more}"
 
 
-def described(faults: Sequence[Fault], origin: Origin) -> str:
-    """All faults in one line: the first rows of each, and what is wrong with them."""
+def described(faults: Sequence[Fault], origin: Origin) -> tuple[str, ...]:
+    """Of each fault the first rows, and what is wrong with them."""
     ordered = sorted(faults, key=lambda fault: int(fault.rows[0]))
-    return "; ".join(f"{origin.places(fault.rows)}: {fault.example}" for fault in ordered)
+    return tuple(f"{origin.places(fault.rows)}: {fault.example}" for fault in ordered)

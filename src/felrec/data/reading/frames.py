@@ -7,10 +7,18 @@ from typing import Any
 import polars as pl
 
 from felrec.data.reading.columns import Wanted
+from felrec.data.reading.faults import Origin
+from felrec.data.reading.raw import RawLog
 from felrec.errors import DataError
 
 
-def as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
+def raw_frame(frame: Any, wanted: Wanted, source: str) -> RawLog:
+    """The columns of a frame, as if they had been read from a file."""
+    columns = _as_polars(frame, wanted, source)
+    return RawLog(columns, wanted.find(columns.columns, source), Origin.of(source, [source], [columns.height]))
+
+
+def _as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
     """Convert the three columns of any kind of frame. Only the caller imports pandas or pyarrow."""
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()

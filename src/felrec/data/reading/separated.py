@@ -42,7 +42,6 @@ def _read_around_broken_lines(path: Path, separator: str, header: bool, error: E
         frame = _read(text, separator, header)
     except pl.exceptions.PolarsError:
         frame = pl.DataFrame()
-    # A field over several lines would make rows and lines differ: then no one can say which rows are broken.
     if not broken or frame.height != text.count(b"\n") - header or any(fault.rows[0] < 0 for fault in broken):
         reason = (str(error).splitlines() or [""])[0]
         raise DataError(f"{path}: cannot be read as separated text ({reason}); check quotes and separators") from error

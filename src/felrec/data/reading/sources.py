@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from felrec.data.log import InteractionLog, log_of
 from felrec.data.reading.columns import Wanted
+from felrec.data.reading.frames import raw_frame
+from felrec.data.reading.good_rows import BadRowRule
 from felrec.data.reading.joining import read_files
 
 
@@ -18,17 +20,23 @@ def read_log(
     item_col: str | None = None,
     time_col: str | None = None,
     time_unit: str = "auto",
+    bad_rows: Literal["refuse", "skip"] = "refuse",
+    max_bad: float = 0.05,
+    rejected: str | os.PathLike[str] | None = None,
 ) -> InteractionLog:
     """Read a file, all files of a folder or a pattern such as `events/*.parquet`, or a frame.
 
     Files are Parquet, CSV, TSV, JSON lines, RecBole's `.inter`, or those of a known dataset.
 
+    Rows that cannot be read raise DataError, which names them. With `bad_rows="skip"` they are left out, unless their
+    share is larger than `max_bad`; the log's `skipped` says which. `rejected` is a CSV file to write them to.
+
     >>> import polars as pl
     >>> read_log(pl.DataFrame({"uid": [1, 2], "movieId": [3, 4], "ts": ["2024-05-01", "2024-05-02"]})).n_users
     2
     """
-    if not isinstance(path_or_frame, (str, os.PathLike)):
-        return InteractionLog.from_frame(
-            path_or_frame, user_col=user_col, item_col=item_col, time_col=time_col, time_unit=time_unit
-        )
-    return log_of(read_files(Path(path_or_frame), Wanted(user_col, item_col, time_col)), time_unit)
+    rule = BadRowRule(bad_rows, max_bad, None if rejected is None else Path(rejected))
+    wanted = Wanted(user_col, item_col, time_col)
+    is_path = isinstance(path_or_frame, (str, os.PathLike))
+    raw = read_files(Path(path_or_frame), wanted) if is_path else raw_frame(path_or_frame, wanted, "frame")
+    return log_of(raw, time_unit, rule)

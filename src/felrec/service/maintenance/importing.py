@@ -124,7 +124,37 @@ def named(events: Events, users: Sequence[str | None], items: Sequence[str | Non
 def id_strings(ids: Vocabulary, name: str) -> list[str]:
     """All ids as strings, with the same checks as in the service."""
     texts: list[str] = ids.series.cast(pl.String).to_list()
-    try:
-        return [check_id(text, name) for text in texts]
-    except ValueError as error:
-        raise DataError(f"invalid id: {error}; change it in the log") from None
+    if wrong := _invalid(texts, name):
+        row, reason = next(iter(wrong.items()))
+        raise DataError(
+            f"invalid id {texts[row][:40]!r}: {reason}; change it in the log, or leave out the events of such ids with"
+            " --bad-rows skip"
+        )
+    return texts
+
+
+def without_invalid_ids(log: InteractionLog, max_bad: float) -> tuple[InteractionLog, list[str]]:
+    """The events whose ids a service accepts, and the reasons why others were left out."""
+    reasons, good = list[str](), np.ones(len(log), dtype=bool)
+    for ids, rows, name in ((log.user_ids, log.users, "user"), (log.item_ids, log.items, "item")):
+        wrong = _invalid(ids.series.cast(pl.String).to_list(), name)
+        good &= ~np.isin(rows, list(wrong))
+        reasons += dict.fromkeys(wrong.values())
+    left_out = len(log) - int(good.sum())
+    if left_out > max_bad * len(log):
+        raise DataError(
+            f"{left_out:,} of {len(log):,} events have invalid ids ({'; '.join(reasons)}), more than --max-bad"
+            f" {max_bad:g} allows; change them in the log, or raise it"
+        )
+    return (log.only(log.events[np.flatnonzero(good)]), reasons) if left_out else (log, reasons)
+
+
+def _invalid(texts: Sequence[str], name: str) -> dict[int, str]:
+    """The rows of ids that a service would refuse, and why."""
+    wrong = {}
+    for row, text in enumerate(texts):
+        try:
+            check_id(text, name)
+        except ValueError as error:
+            wrong[row] = str(error)
+    return wrong
