@@ -142,3 +142,20 @@ def test_recommend_to_many(invoke: Invoke, run: Path, tmp_path: Path) -> None:
     found = pl.read_csv(tmp_path / "r.csv")
     assert found["user"].unique(maintain_order=True).to_list() == ["1", "nobody"]
     assert sorted(found.filter(pl.col("user") == "1")["item"].to_list()) == [1, 2, 3]
+
+
+def test_kinds_are_shown_and_chosen(invoke: Invoke, tmp_path: Path) -> None:
+    log, run = tmp_path / "shop.csv", tmp_path / "run"
+    kinds = ["view"] * 8 + ["cart", "buy"]
+    rows = [f"{n % 30},{n % 17},{n},{kinds[n % 10]},{n % 5}" for n in range(400)]
+    log.write_text("\n".join(["user,item,time,event_type,rating", *rows]))
+    shown = invoke("inspect", log).stdout
+    assert "kinds (event_type)  view 80.0 %, " in shown
+    assert "all count alike; choose with --where 'event_type=" in shown
+    assert "values (rating)     0 to 4, median 2\n" in shown
+    chosen = invoke("inspect", log, "--where", "kind=buy,cart", "--where", "rating>3").stdout
+    assert chosen.startswith("rows                40\n")
+    trained = invoke(
+        "train", log, "--model", "popularity", "--out", run, "--where", "kind!=view", "--where", "rating>0"
+    )
+    assert "--where 'kind!=view' --where 'rating>0'" in trained.stdout

@@ -19,11 +19,13 @@ def inspect_log(
 ) -> None:
     """Summarise a log.
 
-    Shows rows, users, items, time span, history lengths, repeats, ties, and the share of each partition.
+    Shows rows, users, items, time span, history lengths, repeats, ties, the share of each partition, and
+    kinds and values of events if there are any.
 
     \b
     Example:
       felrec inspect ratings.csv --user-col userId --item-col movieId
+      felrec inspect shop.parquet --where 'kind=purchase'
     """  # noqa: D301
     from felrec.data.summary import inspect
 
@@ -55,4 +57,24 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
             (f"test: {partition.replace('_', ' ')}", f"{share(value)} of the events")
             for partition, value in about["test_partitions"].items()
         ),
+        *_details(about),
     ]
+
+
+def _details(about: dict[str, Any]) -> list[tuple[str, str]]:
+    """Kinds and values, which do not count unless the user chooses by them."""
+    from felrec.cli.tables import share
+
+    lines, kinds, values = [], about["kinds"], about["values"]
+    if kinds:
+        shown = ", ".join(f"{kind or 'missing'} {share(part)}" for kind, part in list(kinds["shares"].items())[:8])
+        lines.append((f"kinds ({kinds['column']})", shown))
+        if len(kinds["shares"]) > 1:
+            rarest = min(kinds["shares"], key=lambda kind: kinds["shares"][kind])
+            lines.append(("", f"all count alike; choose with --where '{kinds['column']}={rarest}'"))
+    if values:
+        shown = f"{values['lowest']:,g} to {values['highest']:,g}, median {values['median']:,g}"
+        lines.append((f"values ({values['column']})", shown))
+        if values["lowest"] < values["highest"]:
+            lines.append(("", f"all count alike; choose with --where '{values['column']}>={values['median']:g}'"))
+    return lines

@@ -63,6 +63,10 @@ class LogColumns:
     item_col: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the item column.")] = None
     time_col: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the time column.")] = None
     time_unit: Annotated[str, typer.Option(metavar="UNIT", help="Unit of the times: auto, s, ms, us or ns.")] = "auto"
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help="Read only such rows: 'kind=purchase' or 'rating>=4'; repeatable."),
+    ] = None
     bad_rows: Annotated[
         Literal["refuse", "skip"], typer.Option(help="Rows that cannot be read: refuse the log, or leave them out.")
     ] = "refuse"
@@ -77,7 +81,7 @@ class LogColumns:
         """Read a log with these options; say on stderr which rows were left out."""
         from felrec.data.reading.sources import read_log
 
-        read = read_log(log, **asdict(self))
+        read = read_log(log, **asdict(self) | {"where": self.where or ()})
         if read.skipped:
             typer.echo("\n  ".join((f"{log}: {read.skipped}", *read.skipped.reasons)), err=True)
         return read
@@ -91,7 +95,8 @@ class LogColumns:
     def as_arguments(self) -> list[str]:
         """The options that differ from the defaults, as words of a command line."""
         given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
-        return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        each = [(name, one) for name, value in given.items() for one in (value if isinstance(value, list) else [value])]
+        return [word for name, value in each for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from felrec.data.events import Events, Rows, Times
 from felrec.data.numbering import Codes, by_first_appearance, coded, sort_times
 from felrec.data.reading.columns import Wanted
+from felrec.data.reading.details import Kinds, Values, kinds_of, values_of
 from felrec.data.reading.frames import raw_frame
 from felrec.data.reading.good_rows import BadRowRule, SkippedRows, read_good_rows
 from felrec.data.reading.raw import RawLog
@@ -37,6 +38,8 @@ class InteractionLog:
     user_ids: Vocabulary
     item_ids: Vocabulary
     skipped: SkippedRows | None = None  # the rows of its source that could not be read and were left out
+    kinds: Kinds | None = None  # of the events, if its source names them
+    values: Values | None = None
 
     @property
     def users(self) -> Rows:
@@ -141,7 +144,8 @@ def log_of(raw: RawLog, time_unit: str = "auto", rule: BadRowRule | None = None)
     for ids, role in ((user_ids, "user"), (item_ids, "item")):
         if len(ids) < 2:
             raise DataError(f"{source}: all events have the same {role}; check --{role}-col, or give another log")
-    return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids, good.skipped)
+    kinds, values = kinds_of(good.frame, raw.columns), values_of(good.frame, raw.columns)
+    return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids, good.skipped, kinds, values)
 
 
 def _numbered(codes: Codes, order: NDArray[np.integer]) -> tuple[Rows, Vocabulary]:

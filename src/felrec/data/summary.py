@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from felrec.data.split import PARTITIONS, repeats, split_log
 
 
 def inspect(log: InteractionLog) -> dict[str, Any]:
-    """Sizes, span, history lengths, shares of repeats and ties, and of each partition in the test part.
+    """Sizes, span, history lengths, shares of repeats, ties, kinds and partitions of the test part; range of values.
 
     >>> import polars as pl
     >>> frame = pl.DataFrame({"user": [1, 2] * 10, "item": [3, 4] * 10, "timestamp": range(20)})
@@ -36,7 +37,13 @@ def inspect(log: InteractionLog) -> dict[str, Any]:
         "repeated_pairs": float(repeats(log).mean()),
         "ties": float(np.mean(log.times[1:] == log.times[:-1])),
         "test_partitions": dict(zip(PARTITIONS, shares.tolist(), strict=True)),
+        "kinds": None if log.kinds is None else {"column": log.kinds.column, "shares": _shares(log.kinds.counts)},
+        "values": None if log.values is None else asdict(log.values),
     }
+
+
+def _shares(counts: dict[str, int]) -> dict[str, float]:
+    return {name: count / sum(counts.values()) for name, count in counts.items()}
 
 
 def _iso(seconds: float) -> str:

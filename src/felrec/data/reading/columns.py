@@ -1,10 +1,13 @@
-"""Find the columns of users, items and times."""
+"""Find the columns of users, items and times, and of kinds and values if there are any."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
+from felrec.data.reading.where import Condition
 from felrec.errors import DataError
 
 # Most specific name first: a table with both `user_id` and `user` has display names in `user`.
@@ -18,17 +21,33 @@ _USUAL_NAMES = {
 }
 
 
+_OPTIONAL_NAMES = {
+    "kind": "kind eventtype event eventname action actiontype interactiontype interaction behaviortype behavior type",
+    "value": "value rating score stars amount quantity seconds duration",
+}
+
+
 @dataclass(frozen=True)
 class Columns:
-    """The names of the three columns of a log."""
+    """The names of the columns of a log."""
 
     user: str
     item: str
     time: str
+    kind: str | None = None  # such as view or purchase
+    value: str | None = None  # such as a rating or an amount
+    conditions: tuple[str, ...] = ()  # one for each condition of `Wanted`
 
     def names(self) -> list[str]:
-        """User, item, time."""
-        return [self.user, self.item, self.time]
+        """User, item, time, and the others that are there."""
+        others = (name for name in (self.kind, self.value, *self.conditions) if name is not None)
+        return list(dict.fromkeys((self.user, self.item, self.time, *others)))
+
+    def expressions(self, elsewhere: Columns) -> dict[str, pl.Expr]:
+        """These columns, taken from a frame where they have the names of `elsewhere`."""
+        roles = [role for role in ("user", "item", "time", "kind", "value") if getattr(self, role) is not None]
+        named = {getattr(self, role): pl.col(getattr(elsewhere, role)) for role in roles}
+        return named | {mine: pl.col(name) for mine, name in zip(self.conditions, elsewhere.conditions, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -38,26 +57,33 @@ class Wanted:
     user: str | None = None
     item: str | None = None
     time: str | None = None
+    where: tuple[Condition, ...] = ()
 
     def find(self, present: Sequence[str], source: str) -> Columns:
         """Choose from the columns that are present.
 
         >>> Wanted(item="Film").find(["userId", "Film", "rating", "timestamp:float"], "ratings.csv")
-        Columns(user='userId', item='Film', time='timestamp:float')
+        Columns(user='userId', item='Film', time='timestamp:float', kind=None, value='rating', conditions=())
         """
         found = [find_column(role, getattr(self, role), present, source) for role in _USUAL_NAMES]
         if len(set(found)) < len(found):
             raise DataError(f"{source}: user, item and time must be three different columns, not {', '.join(found)}")
-        return Columns(*found)
+        left = [name for name in present if name not in found]
+        kind, value = (_search(names, None, left) for names in _OPTIONAL_NAMES.values())
+        conditions = tuple(_find_named(condition.column, present, source) for condition in self.where)
+        return Columns(found[0], found[1], found[2], kind, value, conditions)
 
     def needed(self, present: Sequence[str]) -> list[str]:
-        """The columns of a file to read; all if one of the three is missing, which the path of the file may hold.
+        """The columns of a file to read; all if one is missing, which the path of the file may hold.
 
-        >>> Wanted().needed(["rating", "user", "item", "time"])
+        >>> Wanted().needed(["price", "user", "item", "time"])
         ['user', 'item', 'time']
         """
-        found = [_search(role, getattr(self, role), present) for role in _USUAL_NAMES]
-        return list(present) if None in found else [name for name in present if name in found]
+        try:
+            found = self.find(present, "").names()
+        except DataError:
+            return list(present)
+        return [name for name in present if name in found]
 
     def time_among(self, present: Sequence[str]) -> str | None:
         """The column of times, if it is there.
@@ -65,26 +91,37 @@ class Wanted:
         >>> Wanted().time_among(["Created_At"]), Wanted().time_among(["when"]), Wanted(time="when").time_among(["when"])
         ('Created_At', None, 'when')
         """
-        return _search("time", self.time, present)
+        return _search(_USUAL_NAMES["time"], self.time, present)
 
 
-def _search(role: str, wanted: str | None, present: Sequence[str]) -> str | None:
+def _search(usual: str, wanted: str | None, present: Sequence[str]) -> str | None:
     if wanted is not None:
         return wanted if wanted in present else None
-    return first_named(_USUAL_NAMES[role].split(), present)
+    return first_named(usual.split(), present)
+
+
+def _find_named(name: str, present: Sequence[str], source: str) -> str:
+    """The column of a condition, by its name or as the kind or value."""
+    usual = _OPTIONAL_NAMES.get(name, _plain(name))
+    if found := name if name in present else _search(usual, None, present):
+        return found
+    raise DataError(f"{source}: no column '{name}' among {_listed(present)}; change --where")
 
 
 def find_column(role: str, wanted: str | None, present: Sequence[str], source: str) -> str:
     """The column of a role (user, item or time): the wanted one, or one with a usual name."""
-    found = _search(role, wanted, present)
+    found = _search(_USUAL_NAMES[role], wanted, present)
     if found is not None:
         return found
     missing = f"no column '{wanted}'" if wanted else f"no column of {role}s"
-    shown = ", ".join(name or "''" for name in present[:12]) + (", …" if len(present) > 12 else "")
     advice = f"name it with --{role}-col"
     if any(name.replace(".", "", 1).isdigit() for name in present):
         advice = "its first line must name the columns, as in user,item,timestamp"
-    raise DataError(f"{source}: {missing} among {shown!r}; {advice}")
+    raise DataError(f"{source}: {missing} among {_listed(present)}; {advice}")
+
+
+def _listed(present: Sequence[str]) -> str:
+    return repr(", ".join(name or "''" for name in present[:12]) + (", …" if len(present) > 12 else ""))
 
 
 def item_column(present: Sequence[str]) -> str | None:

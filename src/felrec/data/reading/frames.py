@@ -15,11 +15,12 @@ from felrec.errors import DataError
 def raw_frame(frame: Any, wanted: Wanted, source: str) -> RawLog:
     """The columns of a frame, as if they had been read from a file."""
     columns = _as_polars(frame, wanted, source)
-    return RawLog(columns, wanted.find(columns.columns, source), Origin.of(source, [source], [columns.height]))
+    origin = Origin.of(source, [source], [columns.height])
+    return RawLog(columns, wanted.find(columns.columns, source), origin, wanted.where)
 
 
 def _as_polars(frame: Any, wanted: Wanted, source: str) -> pl.DataFrame:
-    """Convert the three columns of any kind of frame. Only the caller imports pandas or pyarrow."""
+    """Convert the columns of a log from any kind of frame. Only the caller imports pandas or pyarrow."""
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, pl.DataFrame):

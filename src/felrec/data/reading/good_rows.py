@@ -16,6 +16,7 @@ from felrec.data.reading.identifiers import read_ids
 from felrec.data.reading.raw import RawLog
 from felrec.data.reading.rejected import rejected_rows
 from felrec.data.reading.timestamps import Ticks, read_times
+from felrec.data.reading.where import matching_rows
 from felrec.errors import ConfigError, DataError
 
 
@@ -53,15 +54,20 @@ class GoodRows:
     users: pl.Series
     items: pl.Series
     times: Ticks
+    frame: pl.DataFrame  # all their columns
     skipped: SkippedRows | None
 
 
 def read_good_rows(raw: RawLog, time_unit: str, rule: BadRowRule) -> GoodRows:
-    """Read all rows; DataError names those that cannot be read, unless they may be skipped."""
+    """Read the rows that are asked for; DataError names those that cannot be read, unless they may be skipped."""
     faults, rows, frame = list(raw.broken), np.arange(raw.frame.height), raw.frame
-    if faults:
-        rows = np.delete(rows, np.concatenate([fault.rows for fault in faults]))
-        frame = raw.frame[rows]
+    if raw.where:
+        rows = matching_rows(frame, list(zip(raw.where, raw.columns.conditions, strict=True)), raw.origin.name)
+    broken = np.concatenate([np.empty(0, np.int64), *(fault.rows for fault in faults)])
+    rows = np.setdiff1d(rows, broken, assume_unique=True) if faults else rows
+    asked = len(rows) + len(broken)
+    if len(rows) < frame.height:
+        frame = frame[rows]
     read = None
     while read is None and frame.height:
         try:
@@ -72,11 +78,10 @@ def read_good_rows(raw: RawLog, time_unit: str, rule: BadRowRule) -> GoodRows:
             rows, frame = rows[~wrong], frame.filter(~bad.bad)
     if rule.rejected is not None:
         rejected_rows(raw, faults).write_csv(rule.rejected)
-    bad_rows = raw.frame.height - len(rows)
-    if read is None or bad_rows > (0 if rule.bad_rows == "refuse" else rule.max_bad * raw.frame.height):
-        raise _refusal(faults, raw, bad_rows, rule)
-    skipped = SkippedRows(bad_rows, raw.frame.height, described(faults, raw.origin)) if bad_rows else None
-    return GoodRows(*read, skipped)
+    skipped = SkippedRows(asked - len(rows), asked, described(faults, raw.origin))
+    if read is None or skipped.count > (0 if rule.bad_rows == "refuse" else rule.max_bad * asked):
+        raise _refusal(raw.origin.name, skipped, rule)
+    return GoodRows(*read, frame, skipped if skipped.count else None)
 
 
 def _read(frame: pl.DataFrame, raw: RawLog, time_unit: str) -> tuple[pl.Series, pl.Series, Ticks]:
@@ -88,12 +93,12 @@ def _read(frame: pl.DataFrame, raw: RawLog, time_unit: str) -> tuple[pl.Series, 
     )
 
 
-def _refusal(faults: list[Fault], raw: RawLog, bad: int, rule: BadRowRule) -> DataError:
+def _refusal(source: str, bad: SkippedRows, rule: BadRowRule) -> DataError:
     """Say what is wrong, and how to go on without the rows if any others are left."""
-    rows, them = raw.frame.height, "it" if bad == 1 else "them"
-    message = f"{raw.origin.name}: {'; '.join(described(faults, raw.origin))}"
-    if bad == rows:
-        return DataError(f"{message}; no row is left" if rows > 1 else message)
-    limit = f" --max-bad {ceil(100 * bad / rows) / 100:g}" if bad > rule.max_bad * rows else ""
+    message = f"{source}: {'; '.join(bad.reasons)}"
+    if bad.count == bad.of:
+        return DataError(f"{message}; no row is left" if bad.of > 1 else message)
+    limit = f" --max-bad {ceil(100 * bad.count / bad.of) / 100:g}" if bad.count > rule.max_bad * bad.of else ""
     skip = "" if rule.bad_rows == "skip" else " --bad-rows skip"
-    return DataError(f"{message}; fix {them}, or leave out {bad:,} of {rows:,} rows with{skip}{limit}")
+    them = "it" if bad.count == 1 else "them"
+    return DataError(f"{message}; fix {them}, or leave out {bad.count:,} of {bad.of:,} rows with{skip}{limit}")

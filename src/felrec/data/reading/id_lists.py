@@ -8,6 +8,7 @@ from typing import Literal
 import polars as pl
 
 from felrec.data.reading.columns import find_column
+from felrec.data.reading.faults import BadRows
 from felrec.data.reading.identifiers import read_ids
 from felrec.errors import DataError
 
@@ -29,7 +30,10 @@ def read_id_list(path: Path, role: Literal["user", "item"]) -> pl.Series:
         ) from error
     if not len(ids):
         raise DataError(f"{path}: there are no {role}s in it; give at least one id")
-    return read_ids(ids, role, str(path), parse=ids.dtype == pl.String).unique(maintain_order=True)
+    try:
+        return read_ids(ids, role, str(path), parse=ids.dtype == pl.String).unique(maintain_order=True)
+    except BadRows as bad:
+        raise DataError(f"{path}: {bad}") from None
 
 
 def _column(path: Path, role: str) -> pl.Series:

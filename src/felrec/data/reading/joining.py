@@ -21,11 +21,12 @@ def read_files(path: Path, wanted: Wanted) -> RawLog:
     files = files_of(path)
     parts = [_read(file, wanted, several=len(files) > 1) for file in files]
     heights = [raw.frame.height for raw, _ in parts]
-    columns = parts[0][1]
+    columns = _common([found for _, found in parts])
     return RawLog(
-        _stacked(path, [raw for raw, _ in parts], columns),
+        _stacked(path, parts, columns),
         columns,
         Origin.of(str(path), list(map(str, files)), heights),
+        wanted.where,
         any(raw.is_text for raw, _ in parts),
         _moved([raw.broken for raw, _ in parts], heights),
     )
@@ -44,11 +45,19 @@ def _read(file: Path, wanted: Wanted, several: bool) -> tuple[RawColumns, Column
     return replace(raw, frame=frame.select(columns.names())), columns
 
 
-def _stacked(path: Path, raws: list[RawColumns], columns: Columns) -> pl.DataFrame:
-    frames = [raw.frame for raw in raws]
-    for frame in frames:
-        frame.columns = columns.names()  # a column may have another name in another file
-    if len({raw.is_text for raw in raws}) > 1:
+def _common(found: list[Columns]) -> Columns:
+    """The columns of the first file, without a kind or value that not all files have."""
+    kind, value = (
+        name if all(getattr(columns, role) for columns in found) else None
+        for role, name in (("kind", found[0].kind), ("value", found[0].value))
+    )
+    return replace(found[0], kind=kind, value=value)
+
+
+def _stacked(path: Path, parts: list[tuple[RawColumns, Columns]], columns: Columns) -> pl.DataFrame:
+    """All rows under the names of `columns`: a column may have another name in another file."""
+    frames = [raw.frame.select(**columns.expressions(found)) for raw, found in parts]
+    if len({raw.is_text for raw, _ in parts}) > 1:
         frames = [frame.cast(pl.String) for frame in frames]
     try:
         return frames[0] if len(frames) == 1 else pl.concat(frames, how="vertical_relaxed")

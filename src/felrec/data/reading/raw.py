@@ -11,6 +11,7 @@ import polars as pl
 
 from felrec.data.reading.columns import Columns, Wanted
 from felrec.data.reading.faults import Fault, Origin
+from felrec.data.reading.where import Condition
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,11 @@ Reader: TypeAlias = Callable[[Path, Wanted], RawColumns]
 
 @dataclass(frozen=True)
 class RawLog:
-    """The three columns of a whole log as they were read, and where each row is from."""
+    """The columns of a whole log as they were read, and where each row is from."""
 
     frame: pl.DataFrame
     columns: Columns
     origin: Origin
+    where: tuple[Condition, ...] = ()
     is_text: bool = False
     broken: tuple[Fault, ...] = ()

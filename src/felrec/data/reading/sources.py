@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from felrec.data.reading.columns import Wanted
 from felrec.data.reading.frames import raw_frame
 from felrec.data.reading.good_rows import BadRowRule
 from felrec.data.reading.joining import read_files
+from felrec.data.reading.where import Condition
 
 
 def read_log(
@@ -20,6 +22,7 @@ def read_log(
     item_col: str | None = None,
     time_col: str | None = None,
     time_unit: str = "auto",
+    where: str | Sequence[str] = (),
     bad_rows: Literal["refuse", "skip"] = "refuse",
     max_bad: float = 0.05,
     rejected: str | os.PathLike[str] | None = None,
@@ -27,6 +30,9 @@ def read_log(
     """Read a file, all files of a folder or a pattern such as `events/*.parquet`, or a frame.
 
     Files are Parquet, CSV, TSV, JSON lines, RecBole's `.inter`, or those of a known dataset.
+
+    `where` reads only some rows: "kind=purchase", "kind!=view", "rating>=4", or several such conditions. A column is
+    found by its name, or as `kind` or `value` by its usual names.
 
     Rows that cannot be read raise DataError, which names them. With `bad_rows="skip"` they are left out, unless their
     share is larger than `max_bad`; the log's `skipped` says which. `rejected` is a CSV file to write them to.
@@ -36,7 +42,8 @@ def read_log(
     2
     """
     rule = BadRowRule(bad_rows, max_bad, None if rejected is None else Path(rejected))
-    wanted = Wanted(user_col, item_col, time_col)
+    conditions = [where] if isinstance(where, str) else where
+    wanted = Wanted(user_col, item_col, time_col, tuple(map(Condition.parse, conditions)))
     is_path = isinstance(path_or_frame, (str, os.PathLike))
     raw = read_files(Path(path_or_frame), wanted) if is_path else raw_frame(path_or_frame, wanted, "frame")
     return log_of(raw, time_unit, rule)
