@@ -136,7 +136,7 @@ def test_what_comes_late_counts_as_of_the_newest_event() -> None:
 
 def test_bad_events_and_questions_are_refused(model: FittedModel) -> None:
     before = len(model.user_ids)
-    for times in ([5.0, 4.0], [-1.0, 0.0], [float("nan"), 1.0]):
+    for times in ([5.0, 4.0], [-7e10, 0.0], [float("nan"), 1.0]):
         with pytest.raises(DataError, match="timestamps"):
             model.observe([("u", "i", times[0]), ("u", "i", times[1])])
     for event in (("u", "i"), ("u", None, 1.0), ("u", True, 1.0), ("u", "i", "2024-01-01"), ("u", "i", 1.7e12)):

@@ -52,7 +52,7 @@ def test_rows_of_a_log_have_tags_whatever_the_type_of_their_ids() -> None:
         ("t.csv", "item,title\n1,x\n", "no column of tags among 'item, title'"),
         ("t.csv", "thing,tags\n1,x\n", "no column of items"),
         ("t.csv", "item,tags\n,x\n", "row 1"),
-        ("t.csv", "item,tags\n1,x,y\n", "row 1 has more fields"),
+        ("t.csv", "item,tags\n1,x,y\n", "row 1: more fields"),
         ("t.txt", "item,tags\n1,x\n", "unknown file name ending"),
         ("t.parquet", "item,tags\n1,x\n", "not a Parquet file"),
     ],

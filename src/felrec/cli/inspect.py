@@ -63,7 +63,7 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _details(about: dict[str, Any]) -> list[tuple[str, str]]:
     """Kinds and values, which do not count unless the user chooses by them."""
-    from felrec.cli.tables import share
+    from felrec.evaluation.text import share
 
     lines, kinds, values = [], about["kinds"], about["values"]
     if kinds:

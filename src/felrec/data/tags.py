@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from felrec.data.events import Rows
 from felrec.data.reading.columns import first_named, item_column
 from felrec.data.reading.identifiers import read_ids
-from felrec.data.reading.sniff import check_content, explain
+from felrec.data.reading.tables import read_table
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
 
 _NAMES = ("tags", "tag", "genres", "genre", "categories", "category")
-_SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _BETWEEN_TAGS = "|"  # as in MovieLens' genres
 
 
@@ -62,7 +61,8 @@ def read_tags(source: str | os.PathLike[str] | Mapping[Any, Iterable[str]] | Any
     if isinstance(source, ItemTags):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _pairs(_read(Path(source)), str(source), parse_ids=Path(source).suffix != ".parquet")
+        read = read_table(Path(source))
+        return _pairs(read.frame, str(source), parse_ids=read.is_text)
     if isinstance(source, Mapping):
         rows = [(item, tag) for item, tags in source.items() for tag in tags]
         return _pairs(pl.DataFrame(rows, schema=["item", "tags"], orient="row"), "tags")
@@ -86,24 +86,3 @@ def _pairs(frame: pl.DataFrame, source: str, *, parse_ids: bool = False) -> Item
     pairs = pl.DataFrame({"item": ids, "tag": several}).explode("tag")
     pairs = pairs.with_columns(pl.col("tag").cast(pl.String).str.strip_chars())
     return ItemTags(pairs.filter(pl.col("tag") != "").unique(maintain_order=True))
-
-
-def _read(path: Path) -> pl.DataFrame:
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; check the path")
-    name = path.name.lower()
-    if name.endswith(".parquet"):
-        check_content(path, "a Parquet file")
-        try:
-            return pl.read_parquet(path)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            reason = (str(error).splitlines() or [""])[0]
-            raise DataError(f"{path}: damaged or cut off ({reason}); write the file again") from error
-    separator = next((mark for ending, mark in _SEPARATORS.items() if name.endswith(ending)), None)
-    if separator is None:
-        raise DataError(f"{path}: unknown file name ending; use .parquet, {', '.join(_SEPARATORS)}")
-    check_content(path, "text")
-    try:
-        return pl.read_csv(path, separator=separator, infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise explain(path, separator, True, error) from error
