@@ -34,13 +34,20 @@ class Server:
         fields = Path(f"/proc/{self.process.pid}/statm").read_text().split()
         return int(fields[1]) * os.sysconf("SC_PAGESIZE") / 2**20
 
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 @contextmanager
-def serving(run: Path, store: Path) -> Iterator[Server]:
-    """Start the service, and stop it at the end."""
+def serving(run: Path, store: Path, source: Path | None = None) -> Iterator[Server]:
+    """Start the service, and stop it at the end; `source` is the `src` folder of another version of the code."""
     program = "from felrec.cli import main; main()"
     command = [sys.executable, "-c", program, "serve", str(run), "--store", str(store), "--port", "0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if source is not None:
+        environment["PYTHONPATH"] = str(source)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
     ) as process:

@@ -32,10 +32,8 @@ def limited(open_service: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def flying(service: Opened, kind: Kind) -> InFlight:
-    layer = service.app.middleware_stack
-    while not isinstance(layer, Admission):
-        layer = layer.app  # type: ignore[union-attr]
-    return layer.in_flight[kind]
+    admission: Admission = service.app.state.admission
+    return admission.in_flight[kind]
 
 
 @contextmanager

@@ -45,10 +45,11 @@ class ReadOnlyEngine:
 
     def ask(self, question: Question) -> Future[BestItems]:
         """The best k available items. Queued questions are answered together."""
-        self._bounded(question.k)
-        self._bounded_ids(question.session)
-        self._bounded_ids(question.candidates or ())
-        return self._scorer.ask(question)
+        return self._scorer.ask(self._checked(question))
+
+    def answer_now(self, question: Question) -> BestItems | None:
+        """The same in the caller's thread, if it takes no waiting and less than a millisecond or so; else None."""
+        return self._scorer.answer_now(self._checked(question))
 
     def recommend(
         self,
@@ -184,6 +185,12 @@ class ReadOnlyEngine:
         with self._state.lock.read():
             events = self._state.index.item_events.copy()
         return self._exposure.bias(events)
+
+    def _checked(self, question: Question) -> Question:
+        self._bounded(question.k)
+        self._bounded_ids(question.session)
+        self._bounded_ids(question.candidates or ())
+        return question
 
     def _bounded(self, k: int) -> int:
         if not 1 <= k <= self.limits.k:

@@ -1,1 +1,1 @@
-"""The service over HTTP: routes, middleware, API keys, the page."""
+"""The service over HTTP: routes, limits, API keys, the page."""

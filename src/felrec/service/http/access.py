@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from anyio import CapacityLimiter
 from fastapi import Request
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Health
 from felrec.service.http.audit import AuditLog
+from felrec.service.http.completions import Completions
+from felrec.service.http.headers import header
 from felrec.service.http.keys import Key, KeyFile
 from felrec.service.http.metrics import Metrics
 from felrec.service.http.problems import Problem
@@ -19,6 +22,7 @@ from felrec.service.http.rates import RateLimits
 
 PUBLIC = ("/", "/healthz", "/readyz", "/openapi.json")  # without personal data, like everything under /static/
 READING = ("GET", "HEAD", "OPTIONS")
+T = TypeVar("T")
 QUESTION = "/v1/recommendations"  # a POST that changes nothing
 
 
@@ -31,6 +35,7 @@ class Service:
     keys: KeyFile | None = None  # None: every client may do everything
     audit: AuditLog | None = None
     rates: RateLimits = field(default_factory=RateLimits)
+    completions: Completions = field(default_factory=Completions)
     stopping: bool = False
     write_parser: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))  # of threads for long bodies
 
@@ -57,6 +62,11 @@ def engine_of(request: Request) -> Engine:
     return service_of(request).engine
 
 
+async def result_of(request: Request, future: Future[T]) -> T:
+    """The result of work that a thread of the engine does, without a thread that waits for it."""
+    return await service_of(request).completions.result(future)
+
+
 def key_of(scope: Scope) -> Key | None:
     """The key that a request was sent with; None if the path is public, or if the service has no keys."""
     key: Key | None = scope["state"].get("key")
@@ -66,18 +76,17 @@ def key_of(scope: Scope) -> Key | None:
 class Guard:
     """Requires a key with the right scope for every path that is not public, if the service has keys."""
 
-    def __init__(self, app: ASGIApp, keys: KeyFile | None, rates: RateLimits) -> None:
-        self.app, self.keys, self.rates = app, keys, rates
+    def __init__(self, keys: KeyFile | None, rates: RateLimits) -> None:
+        self.keys, self.rates = keys, rates
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check the key, then pass the request on."""
-        if scope["type"] == "http" and self.keys is not None and not is_public(scope["path"]):
+    def check(self, scope: Scope) -> None:
+        """Raise Problem if a request may not be answered."""
+        if self.keys is not None and not is_public(scope["path"]):
             key = scope["state"]["key"] = self._checked(self.keys, scope)
             self.rates.check_request(key)
-        await self.app(scope, receive, send)
 
     def _checked(self, keys: KeyFile, scope: Scope) -> Key:
-        kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
+        kind, _, secret = header(scope, b"authorization").partition(" ")
         key = keys.find(secret.strip()) if kind.lower() == "bearer" else None
         if key is None:
             missing = "unknown API key" if secret else "an API key is required"

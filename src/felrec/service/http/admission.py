@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope
 
 from felrec.service.http.access import needed_scope
-from felrec.service.http.middleware import header, retry_after
+from felrec.service.http.headers import header, retry_after
 from felrec.service.http.problems import Problem
 
 UNLIMITED = ("/healthz", "/readyz", "/metrics")  # an overloaded service must still report that it is alive
@@ -26,6 +26,47 @@ class InFlight:
     bytes: int = 0  # of their bodies
 
 
+class Unlimited:
+    """A request to a path without limits."""
+
+    def __init__(self, receive: Receive) -> None:
+        self.receive = receive
+
+    def __enter__(self) -> Unlimited:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Admitted:
+    """A request that may be answered: `receive` counts the bytes of its body, and the end of the block its end."""
+
+    def __init__(self, flying: InFlight, limits: Admission, receive: Receive) -> None:
+        self._flying, self._limits, self._receive = flying, limits, receive
+        self._bytes, self._whole = 0, False
+
+    def __enter__(self) -> Admitted:
+        self._flying.requests += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flying.requests -= 1
+        self._flying.bytes -= self._bytes
+
+    async def receive(self) -> Message:
+        """The next part of the request. Raises Problem if the body is too long, or if its client has left."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect" and not self._whole:
+            raise Problem(499, "the connection was closed before the request was complete")  # only for the log
+        self._whole = not message.get("more_body", False)
+        size = len(message.get("body", b""))
+        self._bytes += size
+        self._flying.bytes += size
+        self._limits.check_bytes(self._bytes, self._flying.bytes)
+        return message
+
+
 @dataclass
 class Admission:
     """Refuses what is too much: too many requests or bytes in flight with 429, a too long body with 413.
@@ -33,48 +74,29 @@ class Admission:
     Every kind of request has its own limits. So slow bodies and writes that wait for the disk keep no read out.
     """
 
-    app: ASGIApp
     max_requests: int
     max_body: int
     max_bytes: int  # total of all bodies in flight
     in_flight: dict[Kind, InFlight] = field(default_factory=lambda: defaultdict(InFlight))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http" or scope["path"] in UNLIMITED:
-            await self.app(scope, receive, send)
-            return
-        self._check_length(header(scope, b"content-length"))
+    def admit(self, scope: Scope, receive: Receive) -> Admitted | Unlimited:
+        """Count a request from now on; raises Problem if it is too much."""
+        if scope["path"] in UNLIMITED:
+            return Unlimited(receive)
+        length = header(scope, b"content-length")
+        if length.isdecimal() and int(length) > self.max_body:
+            raise self._too_long()
         flying = self.in_flight[kind_of(scope)]
         if flying.requests >= self.max_requests:
             raise busy("too many concurrent requests")
-        flying.requests += 1
-        taken, whole = 0, False
+        return Admitted(flying, self, receive)
 
-        async def counted() -> Message:
-            nonlocal taken, whole
-            message = await receive()
-            if message["type"] == "http.disconnect" and not whole:
-                raise Problem(499, "the connection was closed before the request was complete")  # only for the log
-            whole = not message.get("more_body", False)
-            size = len(message.get("body", b""))
-            taken += size
-            flying.bytes += size
-            if taken > self.max_body:
-                raise self._too_long()
-            if flying.bytes > self.max_bytes:
-                raise busy("too many bytes in flight")
-            return message
-
-        try:
-            await self.app(scope, counted, send)
-        finally:
-            flying.requests -= 1
-            flying.bytes -= taken
-
-    def _check_length(self, length: str) -> None:
-        if length.isdecimal() and int(length) > self.max_body:
+    def check_bytes(self, of_body: int, in_flight: int) -> None:
+        """Raise Problem if a body has too many bytes, or all bodies together."""
+        if of_body > self.max_body:
             raise self._too_long()
+        if in_flight > self.max_bytes:
+            raise busy("too many bytes in flight")
 
     def _too_long(self) -> Problem:
         return Problem(413, f"the body is over {self.max_body:,} bytes; send fewer rows at a time")

@@ -1,52 +1,35 @@
-"""The application: routes, middleware and error responses."""
+"""The application: routes, and the gate before them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
+from fastapi import FastAPI, Response
 from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from felrec.answers.types import Refusal
-from felrec.errors import (
-    CapacityReached,
-    FelrecError,
-    InvalidRequest,
-    KeyConflict,
-    NotFound,
-    Overloaded,
-    Stopped,
-    StoreError,
-    StoreFull,
-    StoreLost,
-)
 from felrec.service.engine.engine import Engine
 from felrec.service.http import routes_events, routes_items_users, routes_page, routes_recommend, routes_status
 from felrec.service.http.access import Guard, Service, is_public
 from felrec.service.http.admission import UNLIMITED, Admission
 from felrec.service.http.audit import AuditLog
 from felrec.service.http.audit_entries import record_write
+from felrec.service.http.fast_route import FrequentRoutes
+from felrec.service.http.gate import Gate
+from felrec.service.http.headers import LOCAL, request_id
 from felrec.service.http.keys import KeyFile
 from felrec.service.http.logs import note
 from felrec.service.http.metrics import Metrics
-from felrec.service.http.middleware import (
-    EncodedPaths,
-    Envelope,
-    HeadAsGet,
-    Hosts,
-    request_id,
-    retry_after,
-)
-from felrec.service.http.problems import CAPACITY, CODES, Problem
+from felrec.service.http.problems import CODES
+from felrec.service.http.refusals import EXPECTED, refuse
 from felrec.service.http.schemas import BODIES
 from felrec.version import __version__
 
@@ -63,7 +46,7 @@ def create_app(
     engine: Engine,
     *,
     keys: KeyFile | None = None,
-    hosts: frozenset[str] | None = Hosts.LOCAL,
+    hosts: frozenset[str] | None = LOCAL,
     audit: AuditLog | None = None,
 ) -> FastAPI:
     """Create the service for an engine, which it closes when it stops, as it does the audit log.
@@ -83,20 +66,23 @@ def create_app(
     metrics = Metrics(lambda: service.health(), lambda: audit.dropped if audit else 0)
     service = Service(engine, metrics, keys, audit)
     app.state.service = service
-    app.include_router(routes_recommend.often)  # first, because routes are searched in order
-    for routes in (routes_events, routes_recommend, routes_items_users, routes_page, routes_status):
-        app.include_router(routes.router)
+    frequent = (routes_recommend.frequent, routes_events.router, routes_status.frequent)
+    others = (routes_recommend.router, routes_items_users.router, routes_page.router, routes_status.router)
+    for router in (*frequent, *others):
+        app.include_router(router)
     app.add_api_route("/", _page, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(FelrecError, _failed)
-    app.add_middleware(Guard, keys=keys, rates=service.rates)  # the last one added is the first to see a request
-    app.add_middleware(EncodedPaths)
-    app.add_middleware(Admission, max_requests=MAX_REQUESTS, max_body=MAX_BODY, max_bytes=MAX_BODIES)
-    app.add_middleware(Hosts, allowed=hosts)
-    app.add_middleware(Envelope, finished=lambda *finished: _finished(service, *finished))
-    app.add_middleware(HeadAsGet)
+    for kind in EXPECTED:
+        app.add_exception_handler(kind, refuse)
+    app.state.admission = Admission(MAX_REQUESTS, MAX_BODY, MAX_BODIES)
+    app.add_middleware(
+        Gate,
+        hosts=hosts,
+        admission=app.state.admission,
+        guard=Guard(keys, service.rates),
+        frequent=FrequentRoutes(route for router in frequent for route in router.routes),
+        finished=partial(_finished, service),
+    )
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
 
@@ -129,59 +115,6 @@ def _finished(service: Service, scope: Scope, status: int, seconds: float) -> No
     if scope["path"] not in UNLIMITED:
         fields = {"method": scope["method"], "route": route, "status": status}
         note("request", request_id=request_id(scope), **fields, milliseconds=round(seconds * 1e3, 2))
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if isinstance(error, Problem):
-        return error.response(request_id(request.scope))
-    message = {
-        404: "not found; see /openapi.json for the paths",
-        405: f"{request.method} is not allowed for this path",
-    }.get(error.status_code, str(error.detail))
-    return Problem(error.status_code, message, error.headers).response(request_id(request.scope))
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return Problem(422, "the body is not valid JSON").response(request_id(request.scope))
-    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path", "header"))
-    return Problem(422, f"{where}: {first['msg']}" if where else first["msg"]).response(request_id(request.scope))
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    return _problem(error, request_id(request.scope)).response(request_id(request.scope))
-
-
-def _problem(error: Exception, identifier: str) -> Problem:
-    """Map an error of the engine to an HTTP response."""
-    match error:
-        case NotFound():
-            return Problem(404, str(error))
-        case InvalidRequest():
-            return Problem(422, str(error))
-        case KeyConflict():
-            return Problem(409, str(error))
-        case Overloaded():
-            return Problem(429, str(error), retry_after(error.retry_after))
-        case Stopped():
-            return Problem(503, str(error), retry_after(5))
-        case CapacityReached():
-            return Problem(507, str(error), code=CAPACITY)
-        case StoreFull():
-            note("store full", level=40, request_id=identifier, reason=str(error))
-            return Problem(507, "the store is full, so nothing was stored; recommendations still work", retry_after(30))
-        case StoreLost():
-            note("store lost", level=40, request_id=identifier, reason=str(error))
-            message = "the files of the store were removed or replaced, so nothing was stored"
-            return Problem(503, f"{message}; the operator must put them back, then restart", retry_after(30))
-        case StoreError():
-            note("store failed", level=40, exception=error, request_id=identifier)
-            return Problem(503, "the store cannot be written right now, so nothing was stored", retry_after(30))
-    note("unexpected error", level=40, exception=error, request_id=identifier)
-    return Problem(500, "internal error; see the service log for this request id")
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

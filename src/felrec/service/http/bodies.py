@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
 from felrec.service.http.access import needed_scope, service_of
+from felrec.service.http.headers import header
 from felrec.service.http.problems import Problem
 
 LONG = 65_536  # bytes; a longer body is parsed in a thread
@@ -40,6 +41,7 @@ async def json_body(request: Request, schema: type[Schema]) -> Schema:
 
 def media_type(request: Request) -> str:
     """The content type without its parameters. Refuses compressed bodies, which are not supported."""
-    if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
+    encoding = header(request.scope, b"content-encoding", None)
+    if encoding is not None and encoding != "identity":
         raise Problem(415, f"send the body uncompressed, without Content-Encoding: {encoding[:40]}")
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return header(request.scope, b"content-type").partition(";")[0].strip().lower()

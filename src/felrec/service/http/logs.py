@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -19,6 +20,7 @@ from typing import Any
 LOGGER = logging.getLogger("felrec.service")
 CAPACITY = 4_000  # lines that wait to be written
 PATIENCE = 1.0  # seconds for them to be written at the end
+PAUSE = 0.02  # seconds between two writes: waking the thread for every line costs the one who logs more than the line
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
@@ -72,6 +74,8 @@ class BackgroundLines(logging.Handler):
             self._write(record)
             if self._records.qsize() <= self.capacity // 2:
                 logged = self._log_dropped(logged)
+            if self._records.empty():
+                time.sleep(PAUSE)
         self._log_dropped(logged)
 
     def _log_dropped(self, logged: int) -> int:
@@ -95,6 +99,8 @@ def log_to_stderr() -> None:
     handler = BackgroundLines(sys.stderr.fileno())
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    # Nothing of these is in a line, and to find them out takes longer than the rest of logging it.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
 def dropped_lines() -> int:
@@ -105,4 +111,6 @@ def dropped_lines() -> int:
 def note(message: str, *, level: int = logging.INFO, exception: BaseException | None = None, **fields: object) -> None:
     """Log a message with fields."""
     if LOGGER.isEnabledFor(level):
-        LOGGER.log(level, message, extra={"fields": fields}, exc_info=exception)
+        trace = (type(exception), exception, exception.__traceback__) if exception else None
+        record = LOGGER.makeRecord(LOGGER.name, level, __file__, 0, message, (), trace, extra={"fields": fields})
+        LOGGER.handle(record)  # without looking for the caller's line, which takes longer

@@ -6,6 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,17 +51,25 @@ class Metrics:
         self.registry.register(_State(health, audit_dropped))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
+        self._observers: dict[tuple[str, str, int], Histogram] = {}
         self._latencies: dict[str, deque[float]] = {}
         self._arrivals: deque[tuple[float, int]] = deque()
 
     def finished(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
         named = method if method in METHODS else "other"  # clients must not choose label values
-        self.requests.labels(named, route, str(status)).observe(seconds)
+        self._observer(named, route, status).observe(seconds)
         if status in (429, 503, 507):
             self.was_refused(status)
         elif status < 400 and (named := _last_word(route)):
             self._latencies.setdefault(named, deque(maxlen=RECENT)).append(seconds)
+
+    def _observer(self, method: str, route: str, status: int) -> Histogram:
+        """The histogram of some requests, found without checking its labels again."""
+        labels = method, route, status
+        if labels not in self._observers:
+            self._observers[labels] = self.requests.labels(method, route, str(status))
+        return self._observers[labels]
 
     def was_refused(self, status: int) -> None:
         """Count a refused request."""
@@ -93,6 +102,7 @@ class Metrics:
         return generate_latest(self.registry)
 
 
+@cache
 def _last_word(route: str) -> str:
     """The last fixed word of an API route; empty for the page and its files.
 

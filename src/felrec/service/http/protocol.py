@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 from enum import Enum, auto
 from typing import Any
 
@@ -18,8 +17,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from felrec.service.http.admission import busy
 from felrec.service.http.connections import Connections, origin_of
+from felrec.service.http.headers import DATA_HEADERS, new_request_id, retry_after
 from felrec.service.http.logs import note
-from felrec.service.http.middleware import DATA_HEADERS, retry_after
 from felrec.service.http.pieces import LONGEST, Pieces
 from felrec.service.http.problems import Problem
 
@@ -288,7 +287,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Close, and answer an incomplete request if that is still possible."""
         if self._may_answer():
             state = self.scope.get("state", {}) if self._stage is Stage.BODY else {}
-            identifier = str(state.get("request_id") or os.urandom(16).hex())
+            identifier = str(state.get("request_id") or new_request_id())
             note("refused", request_id=identifier, status=problem.status_code, reason=problem.detail)
             self.neighbours.refused(problem.status_code)
             self.transport.write(self._encoded(problem, identifier))

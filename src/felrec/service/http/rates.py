@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from felrec.service.http.headers import retry_after
 from felrec.service.http.keys import Key
-from felrec.service.http.middleware import retry_after
 from felrec.service.http.problems import Problem
 
 ROUNDING = 1e-9  # of sums of floats: who waits exactly as long as told is not refused again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Annotated
 
@@ -10,12 +9,12 @@ from fastapi import APIRouter, Header, Request, Response
 
 from felrec.answers.types import Receipt, Rejected
 from felrec.service.engine.types import IdempotencyKey
-from felrec.service.http.access import key_of, service_of
+from felrec.service.http.access import key_of, result_of, service_of
 from felrec.service.http.audit_entries import count_rows
 from felrec.service.http.bodies import media_type, parsed_body
 from felrec.service.http.event_parsing import read_events
 from felrec.service.http.fast_route import FastRoute
-from felrec.service.http.middleware import retry_after
+from felrec.service.http.headers import retry_after
 from felrec.service.http.problems import CAPACITY, Problem
 from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import EVENTS_BODY
@@ -54,7 +53,7 @@ async def post_interactions(
         service.metrics.took(0, 0, len(rejected))
         raise _all_rejected(rejected)
     key = IdempotencyKey(idempotency_key, await request.body()) if idempotency_key else None
-    receipt = await asyncio.wrap_future(service.engine.submit(events, key, rejected))
+    receipt = await result_of(request, service.engine.submit(events, key, rejected))
     count_rows(request, events=receipt.accepted, rejected=len(receipt.rejected))
     service.metrics.took(receipt.accepted, receipt.late, len(receipt.rejected))
     if receipt.rejected and not receipt.accepted:

@@ -5,14 +5,13 @@ Writes wait for the ingest thread without a thread of their own, so that they ke
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, User
 from felrec.service.engine.types import Attributes as Said
-from felrec.service.http.access import engine_of
+from felrec.service.http.access import engine_of, result_of
 from felrec.service.http.audit_entries import count_rows
 from felrec.service.http.bodies import json_body
 from felrec.service.http.fast_route import Checked
@@ -43,14 +42,14 @@ async def put_item(request: Request, id: PathId) -> Response:
     """Set the title, the tags and the availability of an item. The model never uses them."""
     given = await json_body(request, Attributes)
     said = Said(given.title, tuple(given.tags), given.available)
-    item = await asyncio.wrap_future(engine_of(request).put_item(id, said))
+    item = await result_of(request, engine_of(request).put_item(id, said))
     return json_response(item)
 
 
 @router.delete("/items/{id}", status_code=204)
 async def delete_item(request: Request, id: PathId) -> Response:
     """Delete an item's attributes and stop recommending it. Its events are kept: they belong to users' histories."""
-    await asyncio.wrap_future(engine_of(request).delete_item(id))
+    await result_of(request, engine_of(request).delete_item(id))
     return Response(status_code=204)
 
 
@@ -81,6 +80,6 @@ async def erase_user(request: Request, id: PathId) -> Response:
     Answers when all is erased; posts are written meanwhile. The id is unknown from the start: a second request is
     answered with 404, and new events with the id are those of a new user.
     """
-    erasure = await asyncio.wrap_future(engine_of(request).erase_user(id))
+    erasure = await result_of(request, engine_of(request).erase_user(id))
     count_rows(request, events=erasure.events)
     return json_response(erasure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import replace
 from typing import Annotated
@@ -13,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from felrec.answers.types import BestItems, NearItems, NearUsers, Ranks, Recommendations
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Question
-from felrec.service.http.access import engine_of
+from felrec.service.http.access import engine_of, result_of
 from felrec.service.http.bodies import json_body
 from felrec.service.http.fast_route import Checked, FastRoute
 from felrec.service.http.parameters import Count, ExcludeSeen, IdList, PathId, TagList
@@ -21,10 +20,10 @@ from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import Session, body_of
 
 router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=Checked)
-often = APIRouter(prefix="/v1", tags=["recommendations"], route_class=FastRoute)
+frequent = APIRouter(prefix="/v1", tags=["recommendations"], route_class=FastRoute)
 
 
-@often.get("/users/{id}/recommendations", responses={200: {"model": Recommendations}})
+@frequent.get("/users/{id}/recommendations", responses={200: {"model": Recommendations}})
 async def recommend(
     request: Request,
     id: PathId,
@@ -42,7 +41,7 @@ async def recommend(
     return _response(found, began)
 
 
-@router.post("/recommendations", responses={200: {"model": Recommendations}}, openapi_extra=body_of(Session))
+@frequent.post("/recommendations", responses={200: {"model": Recommendations}}, openapi_extra=body_of(Session))
 async def recommend_session(request: Request) -> Response:
     """The best items for an anonymous user with these items. Nothing is stored."""
     began, given = time.perf_counter(), await json_body(request, Session)
@@ -75,8 +74,10 @@ def rank(request: Request, id: PathId, users: IdList = None) -> Response:
 
 
 async def _ask(request: Request, question: Question) -> BestItems:
-    """Wait without a thread; concurrent questions are answered in one batch."""
-    return await asyncio.wrap_future(engine_of(request).ask(question))
+    """Answer a quick question here; wait for others without a thread, those at the same time in one batch."""
+    engine = engine_of(request)
+    found = engine.answer_now(question)
+    return found if found is not None else await result_of(request, engine.ask(question))
 
 
 def _explained(engine: Engine, user: str, found: BestItems) -> BestItems:

@@ -10,15 +10,17 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from felrec.answers.types import Alive, EngineStats, Stats
 from felrec.service.engine.memory import resident_bytes
 from felrec.service.http.access import service_of
-from felrec.service.http.middleware import retry_after
+from felrec.service.http.fast_route import ProbeRoute
+from felrec.service.http.headers import retry_after
 from felrec.service.http.problems import Problem
 from felrec.service.http.responses import json_response
 
 router = APIRouter(tags=["status"])
+frequent = APIRouter(tags=["status"], route_class=ProbeRoute)
 
 
-@router.get("/healthz", responses={200: {"model": Alive}})
-async def healthz() -> Response:
+@frequent.get("/healthz", responses={200: {"model": Alive}})
+async def healthz(request: Request) -> Response:
     """Liveness: the process responds. Restart it if it does not."""
     return json_response(Alive("alive"))
 

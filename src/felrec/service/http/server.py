@@ -24,9 +24,9 @@ from felrec.service.http.access import Service
 from felrec.service.http.app import create_app
 from felrec.service.http.audit import AuditLog
 from felrec.service.http.connections import DEFAULT_LIMITS, ConnectionLimits, Connections
+from felrec.service.http.headers import LOCAL
 from felrec.service.http.keys import KeyFile
 from felrec.service.http.logs import note
-from felrec.service.http.middleware import Hosts
 from felrec.service.http.protocol import BoundedProtocol
 from felrec.store.sqlite import SqliteStore
 
@@ -83,7 +83,7 @@ def serve(
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()  # loaded objects stay, so the garbage collector must not scan them again and again
-    app = create_app(engine, keys=keys, hosts=None if keys else Hosts.LOCAL, audit=audit)
+    app = create_app(engine, keys=keys, hosts=None if keys else LOCAL, audit=audit)
     GracefulServer(configured(app, limits), app.state.service, announce).run(sockets=[listener])
 
 
