@@ -39,6 +39,7 @@ MAX_BODIES = 64 * 2**20  # total bytes of request bodies in flight, of each kind
 MAX_REQUESTS = 256  # requests in flight, of each kind
 READERS = max(4, 2 * (os.cpu_count() or 1))  # worker threads: more would only wait for each other
 NEVER_OF_GET = ("400", "409", "413", "415", "507")  # errors that only requests with a body can get
+NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}  # its spans would contain ids of users
 DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, message, request_id}}`."
 
 
@@ -61,6 +62,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,  # behind a proxy it would redirect to the wrong address
         lifespan=_lifespan,
+        telemetry=NO_TELEMETRY,
         responses={status: {"model": Refusal} for status in sorted(CODES)},
     )
     metrics = Metrics(lambda: service.health(), lambda: audit.dropped if audit else 0)

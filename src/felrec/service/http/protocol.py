@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from felrec.service.http.admission import busy
 from felrec.service.http.connections import Connections, origin_of
 from felrec.service.http.headers import DATA_HEADERS, new_request_id, retry_after
+from felrec.service.http.joined_writes import JoinedWrites
 from felrec.service.http.logs import note
 from felrec.service.http.pieces import LONGEST, Pieces
 from felrec.service.http.problems import Problem
@@ -62,6 +63,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection. It reads one request at a time, and checks its size and the time it takes."""
 
     flow: HeldFlow
+    _written: JoinedWrites
 
     def __init__(self, *arguments: Any, connections: Connections, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -165,6 +167,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(Problem(501, "upgrading is not supported; send the request without the header Upgrade"))
             return  # the parser takes the body for another protocol
         super().on_headers_complete()
+        self._written = self.cycle.transport = JoinedWrites(self.cycle, self.transport)  # type: ignore[assignment]
         self.headers = []  # trailers of a chunked body must not become headers of the request
         self._unparsed.body_left = None if length is None else int(length)
         self._body_bytes = self._recent_bytes = 0
@@ -198,6 +201,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Go on with the next request, which may be here already."""
+        self._written.flush()
         super().on_response_complete()
         if self._stage is Stage.ANSWER:
             self._enter(Stage.IDLE)
