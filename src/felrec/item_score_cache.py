@@ -111,6 +111,8 @@ def _top(rows: Rows, scores: Tensor, selection: Selection, hidden: Rows) -> Foun
     """The best of rows (C,) by their scores (C,), without those left out and those that cannot be scored."""
     out = np.isin(rows, np.concatenate([selection.leave_out, hidden]))
     allowed = scores.cpu().masked_fill(torch.from_numpy(out), -torch.inf) if out.any() else scores.cpu()
-    top = torch.topk(allowed, min(selection.k, len(rows)))
-    found = (top.values > -torch.inf).numpy()
-    return Found(rows[top.indices.numpy()][found], top.values.numpy()[found], len(rows))
+    least = torch.topk(allowed, min(selection.k, len(rows)), sorted=False).values.min() if len(rows) else 0
+    at = np.flatnonzero(((allowed >= least) & (allowed > -torch.inf)).numpy())
+    best = allowed.numpy()[at]
+    order = np.lexsort((rows[at], -best))[: selection.k]  # of equal scores the lower row: pages must not overlap
+    return Found(rows[at][order], best[order], len(rows))

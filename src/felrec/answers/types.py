@@ -105,6 +105,9 @@ class Recommendation(NearItem):
     """An item to show."""
 
     why: tuple[Reason, ...] = field(default_factory=lambda: LEFT_OUT)
+    explored: bool | None = field(
+        default=None, metadata=about("true for an item without events, which got this place by lot")
+    )
 
 
 @dataclass(frozen=True)
@@ -187,6 +190,9 @@ class Item(Answer):
     tags: tuple[str, ...]
     available: bool
     events: int
+    available_from: float | None = field(default=None, metadata=about("in seconds since 1970"))
+    expires: float | None = field(default=None, metadata=about("in seconds since 1970"))
+    variant_of: str | None = field(default=None, metadata=about("of the items of a group, a list has one"))
 
 
 @dataclass(frozen=True)
@@ -221,6 +227,24 @@ class FoundItems(Answer):
     """Items to choose from."""
 
     items: tuple[FoundItem, ...]
+
+
+@dataclass(frozen=True)
+class ListedItem(FoundItem):
+    """An item in a list for everybody."""
+
+    tags: tuple[str, ...]
+    value: float = field(
+        metadata=about("by which the list is sorted: a decayed count, a count, or the order of arrival")
+    )
+
+
+@dataclass(frozen=True)
+class ListedItems(Answer):
+    """Items for everybody, the first one first."""
+
+    sort: str
+    items: tuple[ListedItem, ...]
 
 
 @dataclass(frozen=True)

@@ -112,4 +112,6 @@ class BatchScorer:
 
 def _is_short(question: Question) -> bool:
     """Whether only the size of the catalogue and of the user's history can make an answer slow."""
-    return question.candidates is None and not question.tags and max(question.k, len(question.session)) <= _SHORT
+    filtered = question.candidates is not None or question.tags or question.all_tags or question.no_tags
+    wanted = max(question.offset + question.k, len(question.session), len(question.exclude))
+    return not filtered and question.per_tag is None and not question.explore and wanted <= _SHORT

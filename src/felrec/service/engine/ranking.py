@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from felrec.answers.types import BestItems, Rank, Ranks, Recommendation
 from felrec.data.events import Rows
 from felrec.data.pending import Pending
-from felrec.recommender import Queries, Selection
+from felrec.recommender import Found, Queries, Selection
+from felrec.service.engine.exploring import with_explored
 from felrec.service.engine.exposure import Exposure
+from felrec.service.engine.filters import NOTHING, Places, candidates_of, known_items, left_out
 from felrec.service.engine.presenters import scored_items
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Question
@@ -24,7 +26,6 @@ from felrec.service.engine.types import Question
 Scores = NDArray[np.floating]
 Best = list[tuple[int, float]]  # rows and scores, best first
 _RANKED = 8  # users for whom an item is ranked while the lock is held
-_NOTHING = np.zeros(0, dtype=np.int32)
 
 
 class Wanted(NamedTuple):
@@ -40,16 +41,38 @@ def recommend(state: ServingState, questions: Sequence[Question], exposure: Expo
     """The best available items for each question. All questions about the whole catalogue are scored together."""
     wanted = [_wanted(state, question) for question in questions]
     queries = _queries(state, [one.user for one in wanted], [one.session for one in wanted])
-    selections = [one.selection for one in wanted]
+    hidden = state.attributes.hidden_at(state.now)
+    best_items = state.scorer.best(queries, [one.selection for one in wanted], len(state.items), hidden)
     answers = []
-    best_items = state.scorer.best(queries, selections, len(state.items), state.attributes.hidden)
-    for question, one, found in zip(questions, wanted, best_items, strict=True):
-        exposure.add(found.rows, found.scored)
+    for at, (question, one, found) in enumerate(zip(questions, wanted, best_items, strict=True)):
+        if Places.needed(state, question):
+            found = _fitting(state, question, queries[at : at + 1], one.selection, found, hidden)
+        page = slice(question.offset, question.offset + question.k)
+        rows, scores = found.rows[page], found.scores[page]
+        exposure.add(rows, found.scored)
         known = one.user >= 0 or len(one.session) > 0
-        best_first = list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
-        items = scored_items(state, best_first, Recommendation)
+        items = scored_items(state, list(zip(rows.tolist(), scores.tolist(), strict=True)), Recommendation)
+        items = with_explored(state, question, items)
         answers.append(BestItems(known, items, one.ignored, user=question.user))
     return answers
+
+
+def _fitting(
+    state: ServingState, question: Question, query: Queries, selection: Selection, found: Found, hidden: Rows
+) -> Found:
+    """The best items of which no two are of one group and not too many of one tag.
+
+    Looks at twice as many of the best items until there are enough, or no more.
+    """
+    scored = found.scored
+    while True:
+        places = Places(state, question.per_tag)
+        fit = [at for at, row in enumerate(found.rows.tolist()) if places.take(row)]
+        if len(fit) >= question.offset + question.k or len(found.rows) < selection.k:
+            return Found(found.rows[fit], found.scores[fit], scored)
+        selection = selection._replace(k=2 * selection.k)
+        (found,) = state.scorer.best(query, [selection], len(state.items), hidden)
+        scored += found.scored
 
 
 def scores_of(state: ServingState, users: Sequence[int], rows: Rows) -> Scores:
@@ -95,30 +118,12 @@ def _rank_among(scores: Scores, at: int) -> int | None:
     return int((scores > scores[at]).sum()) if scores[at] > -np.inf else None
 
 
-def known_items(state: ServingState, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
-    """The rows of items, in order, and the names of unknown items."""
-    if not names:  # a question without a session
-        return _NOTHING, ()
-    rows = state.items.rows(names)
-    return rows[rows >= 0], tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row < 0)
-
-
 def _wanted(state: ServingState, question: Question) -> Wanted:
     user = -1 if question.user is None else state.users.row(question.user)
     session, unknown = known_items(state, question.session)
-    leave_out = _NOTHING
+    seen = NOTHING
     if state.model.exclude_seen if question.exclude_seen is None else question.exclude_seen:
-        leave_out = np.sort(state.index.seen(user) if user >= 0 else session)
-    candidates, ignored = _candidates(state, question.candidates, question.tags)
-    return Wanted(user, session, Selection(question.k, leave_out, candidates), (*unknown, *ignored))
-
-
-def _candidates(
-    state: ServingState, names: Sequence[str] | None, tags: Sequence[str]
-) -> tuple[Rows | None, tuple[str, ...]]:
-    """The candidate rows, ascending, or None for all; and the names of unknown items."""
-    if names is None:
-        return (state.attributes.tagged(tags) if tags else None), ()
-    rows, ignored = known_items(state, names)
-    rows = np.unique(rows)
-    return (np.intersect1d(rows, state.attributes.tagged(tags)) if tags else rows), ignored
+        seen = state.index.seen(user) if user >= 0 else session
+    candidates, ignored = candidates_of(state, question)
+    selection = Selection(question.offset + question.k, left_out(state, question, seen), candidates)
+    return Wanted(user, session, selection, (*unknown, *ignored))

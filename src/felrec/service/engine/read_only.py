@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from felrec.answers.types import (
     FoundItem,
     FoundUser,
     Item,
+    ListedItem,
     NearItem,
     NearUser,
     Ranks,
@@ -24,6 +26,7 @@ from felrec.errors import InvalidRequest, NotFound
 from felrec.service.engine.batch_scorer import BatchScorer
 from felrec.service.engine.exposure import Exposure
 from felrec.service.engine.limits import Limits
+from felrec.service.engine.listing import Sorting, listed
 from felrec.service.engine.presenters import found_item, found_users, history_entries, scored_items, scored_users
 from felrec.service.engine.ranking import Scores, item_ranks
 from felrec.service.engine.reasons import reasons_for
@@ -51,29 +54,21 @@ class ReadOnlyEngine:
         """The same in the caller's thread, if it takes no waiting and less than a millisecond or so; else None."""
         return self._scorer.answer_now(self._checked(question))
 
-    def recommend(
-        self,
-        user: str,
-        k: int = 10,
-        *,
-        exclude_seen: bool | None = None,
-        candidates: Sequence[str] | None = None,
-        tags: Sequence[str] = (),
-    ) -> BestItems:
-        """Ask for a user and wait for the answer."""
-        return self.ask(Question(user, (), k, exclude_seen, candidates, tags)).result()
+    def recommend(self, user: str, k: int = 10, **options: Any) -> BestItems:
+        """Ask for a user and wait for the answer. `options` are fields of `Question`."""
+        return self.ask(Question(user, (), k, **options)).result()
 
-    def recommend_session(
-        self,
-        items: Sequence[str],
-        k: int = 10,
-        *,
-        exclude_seen: bool | None = None,
-        candidates: Sequence[str] | None = None,
-        tags: Sequence[str] = (),
-    ) -> BestItems:
+    def recommend_session(self, items: Sequence[str], k: int = 10, **options: Any) -> BestItems:
         """Ask for an anonymous user with these items, oldest first, and wait for the answer. Stores nothing."""
-        return self.ask(Question(None, items, k, exclude_seen, candidates, tags)).result()
+        return self.ask(Question(None, items, k, **options)).result()
+
+    def list_items(self, sort: Sorting, question: Question, hours: float | None = None) -> list[ListedItem]:
+        """The available items that are trending, popular or newest, for nobody in particular.
+
+        `hours` counts only events of so many last hours, for `popular`.
+        """
+        with self._state.lock.read():
+            return listed(self._state, sort, self._checked(question), hours)
 
     def why(self, user: str, items: Sequence[str], k: int = 3) -> list[tuple[Reason, ...]]:
         """For each item, at most k reasons: what raises its score for this user, that of the largest share first."""
@@ -84,7 +79,7 @@ class ReadOnlyEngine:
         """The available items nearest to this one. NotFound without an event, InvalidRequest without vectors."""
         row, scores = self._matches("item", item, "item")
         with self._state.lock.read():
-            out = np.append(self._state.attributes.hidden, row)
+            out = np.append(self._state.attributes.hidden_at(self._state.now), row)
             near = nearest(self._state, "item", scores, self._bounded(k), out)
             return list(scored_items(self._state, near, NearItem))
 
@@ -123,7 +118,8 @@ class ReadOnlyEngine:
                 raise NotFound("the item was deleted; put it to recommend it again")
             if row < 0 and item not in state.attributes:
                 raise NotFound("no such item; put it, or post an event with it")
-            return Item(item, *state.attributes.of(item), int(state.index.item_events[row]) if row >= 0 else 0)
+            events = int(state.index.item_events[row]) if row >= 0 else 0
+            return Item(id=item, events=events, **state.attributes.of(item)._asdict())
 
     def search_users(self, prefix: str, k: int = 10) -> list[FoundUser]:
         """Users whose id starts with `prefix`, sorted by id."""
@@ -187,9 +183,15 @@ class ReadOnlyEngine:
         return self._exposure.bias(events)
 
     def _checked(self, question: Question) -> Question:
+        """InvalidRequest if a question is beyond a limit."""
         self._bounded(question.k)
-        self._bounded_ids(question.session)
-        self._bounded_ids(question.candidates or ())
+        self._bounded(question.offset + question.k)
+        for names in (question.session, question.candidates or (), question.exclude):
+            self._bounded_ids(names)
+        if question.per_tag is not None and question.per_tag < 1:
+            raise InvalidRequest(f"per_tag={question.per_tag}: must be at least 1")
+        if not 0 <= question.explore <= 1:
+            raise InvalidRequest(f"explore={question.explore}: must be between 0 and 1")
         return question
 
     def _bounded(self, k: int) -> int:

@@ -11,7 +11,7 @@ from felrec.answers.types import Reason, ReasonItem
 from felrec.data.events import Rows
 from felrec.recommender import Explaining, Part, Representing
 from felrec.service.engine.event_index import Places
-from felrec.service.engine.ranking import known_items
+from felrec.service.engine.filters import known_items
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.similarity import most_similar
 

@@ -99,6 +99,11 @@ class ServingState:
         """The time as of which questions are answered."""
         return question_time(self.clock, self._now())
 
+    @property
+    def now(self) -> float:
+        """The present, by which items become available and expire."""
+        return self._now()
+
     def directory(self, side: Side) -> Directory:
         """The ids of users or of items."""
         return self.users if side == "user" else self.items

@@ -27,11 +27,19 @@ class Attributes(NamedTuple):
     title: str | None = None
     tags: tuple[str, ...] = ()
     available: bool = True
+    available_from: float | None = None  # in seconds since 1970; None: always
+    expires: float | None = None
+    variant_of: str | None = None  # of the items of a group, one is listed
+
+    def may_be_shown(self, now: float) -> bool:
+        """Whether the item may be recommended at a time."""
+        begun = self.available_from is None or now >= self.available_from
+        return self.available and begun and (self.expires is None or now < self.expires)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A request for recommendations: the user, the number of items, and the candidates."""
+    """A request for recommendations: the user, the number of items, and which items may be listed."""
 
     user: str | None = None  # None: an anonymous user with the items of a session
     session: Sequence[str] = ()  # oldest first
@@ -39,6 +47,12 @@ class Question:
     exclude_seen: bool | None = None  # None: the run's setting
     candidates: Sequence[str] | None = None  # None: the whole catalogue
     tags: Sequence[str] = ()  # only items with at least one of these tags
+    all_tags: Sequence[str] = ()  # only items with all of these
+    no_tags: Sequence[str] = ()  # only items with none of these
+    exclude: Sequence[str] = ()  # items to leave out
+    per_tag: int | None = None  # most items with the same tag
+    offset: int = 0  # items to skip: a later page
+    explore: float = 0.0  # share of the places given to items without events
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""Lists for everybody: trending, popular and newest items. The caller holds the read lock."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from felrec.answers.types import ListedItem
+from felrec.service.engine.filters import Places, candidates_of, left_out
+from felrec.service.engine.ranking import Scores
+from felrec.service.engine.serving_state import ServingState
+from felrec.service.engine.types import Question
+
+Sorting = Literal["trending", "popular", "newest"]
+_NOTHING = np.zeros(0, dtype=np.int32)
+
+
+def listed(state: ServingState, sort: Sorting, question: Question, hours: float | None) -> list[ListedItem]:
+    """The items with the highest values that pass the filters."""
+    rows = np.flatnonzero(state.index.item_events).astype(np.int32)
+    candidates, _ = candidates_of(state, question)
+    if candidates is not None:
+        rows = np.intersect1d(rows, candidates)
+    out = [left_out(state, question, _NOTHING), state.attributes.hidden_at(state.now)]
+    rows = np.setdiff1d(rows, np.concatenate(out))
+    values = _values(state, sort, hours)[rows]
+    rows, values = rows[values > 0], values[values > 0]
+    order = np.argsort(-values, kind="stable")
+    places, found = Places(state, question.per_tag), list[ListedItem]()
+    for at in order.tolist():
+        if len(found) == question.offset + question.k:
+            break
+        if not Places.needed(state, question) or places.take(int(rows[at])):
+            found.append(_listed(state, int(rows[at]), float(values[at])))
+    return found[question.offset :]
+
+
+def _values(state: ServingState, sort: Sorting, hours: float | None) -> Scores:
+    """Of every row, what the list is sorted by; 0: not listed."""
+    count = len(state.items)
+    if sort == "newest":
+        return np.arange(1, count + 1, dtype=np.float64)  # rows are numbered by their first event
+    if sort == "trending":
+        return state.popularity.of(np.arange(count, dtype=np.int32))
+    if hours is None:
+        return state.index.item_events.astype(np.float64)
+    index = state.index
+    recent = np.flatnonzero((index.times > state.question_time - 3_600 * hours) & (index.items >= 0))
+    return np.bincount(index.items[recent], minlength=count).astype(np.float64)
+
+
+def _listed(state: ServingState, row: int, value: float) -> ListedItem:
+    name = state.items.name(row)
+    one = state.attributes.of(name)
+    return ListedItem(name, one.title, int(state.index.item_events[row]), one.tags, value)
