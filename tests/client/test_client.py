@@ -348,3 +348,18 @@ def test_an_error_in_between_says_how_to_go_on() -> None:
             shop.record(events, key="mine")
         assert keys == ["mine", "mine-1"]
         assert refused.value.status == 507
+
+
+def test_the_client_knows_the_rules(url: str) -> None:
+    with Client(url) as shop:
+        shop.record([(f"user {n}", f"thing {n % 5}") for n in range(30)])
+        shop.put_item("thing 1", tags=["a"], expires=datetime(2020, 1, 1, tzinfo=UTC))
+        shop.put_item("thing 2", tags=["a"], variant_of="thing 3")
+        shop.put_item("cold", title="Cold", available_from=0.0)
+        found = shop.recommend("user 1", 3, exclude=["thing 4"], no_tags=["z"], per_tag=2, exclude_seen=False)
+        assert not {"thing 1", "thing 4"} & {item.id for item in found.items}
+        assert shop.recommend("user 1", 2, explore=1).items[0].explored
+        assert shop.recommend_session(["thing 0"], 3, exclude=["thing 0"], offset=1).items
+        listed = shop.list_items("popular", 3, exclude=["thing 1"], hours=1)
+        assert listed.sort == "popular"
+        assert "thing 1" not in {item.id for item in listed.items}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial, update_wrapper
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 from urllib.parse import quote
 
 from felrec.answers.reading import read
-from felrec.answers.types import Erasure, Item, NearItems, NearUsers, Receipt, Recommendations, User
-from felrec.client.events import Id, json_id
+from felrec.answers.types import Erasure, Item, ListedItems, NearItems, NearUsers, Receipt, Recommendations, User
+from felrec.client.events import Id, Moment, json_id
 from felrec.errors import DataError
 
 A = TypeVar("A")
+Sorting = Literal["trending", "popular", "newest"]
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,30 @@ def recommend(
     exclude_seen: bool | None = None,
     candidates: Sequence[Id] | None = None,
     tags: Sequence[str] = (),
+    all_tags: Sequence[str] = (),
+    no_tags: Sequence[str] = (),
+    exclude: Sequence[Id] = (),
+    per_tag: int | None = None,
+    offset: int = 0,
+    explore: float = 0,
     why: bool = False,
 ) -> Call[Recommendations]:
-    """The best k items for a user, out of all or of `candidates`, with any of the `tags`."""
+    """The best k items for a user, out of all or of `candidates`, with any of the `tags`.
+
+    Without `exclude`, with `all_tags` and none of `no_tags`, at most `per_tag` of one tag; from place `offset` on. A
+    share of the places is for items without events: `explore`.
+    """
     query = _query(
         k=k,
         exclude_seen=exclude_seen,
         candidates=_repeated(candidates, "candidates"),
         tags=_repeated(tags or None, "tags"),
+        all_tags=_repeated(all_tags or None, "all_tags"),
+        no_tags=_repeated(no_tags or None, "no_tags"),
+        exclude=_repeated(exclude or None, "exclude"),
+        per_tag=per_tag,
+        offset=offset or None,
+        explore=explore or None,
         why=why or None,
     )
     return Call("GET", f"/v1/users/{_part(user)}/recommendations", partial(read, Recommendations), query)
@@ -77,9 +95,17 @@ def recommend_session(
     exclude_seen: bool | None = None,
     candidates: Sequence[Id] | None = None,
     tags: Sequence[str] = (),
+    all_tags: Sequence[str] = (),
+    no_tags: Sequence[str] = (),
+    exclude: Sequence[Id] = (),
+    per_tag: int | None = None,
+    offset: int = 0,
+    explore: float = 0,
 ) -> Call[Recommendations]:
-    """The best k items for an anonymous user who had these items; nothing is recorded."""
-    body: dict[str, Any] = {"items": _listed(items, "items"), "k": k, "tags": _listed(tags, "tags")}
+    """The best k items for an anonymous user who had these items; nothing is recorded. Filters as in `recommend`."""
+    lists = {"items": items, "tags": tags, "all_tags": all_tags, "no_tags": no_tags, "exclude": exclude}
+    body: dict[str, Any] = {name: _listed(given, name) for name, given in lists.items()}
+    body |= {"k": k, "per_tag": per_tag, "offset": offset, "explore": explore}
     if exclude_seen is not None:
         body["exclude_seen"] = exclude_seen
     if candidates is not None:
@@ -102,9 +128,52 @@ def neighbours(user: Id, k: int = 10) -> Call[NearUsers]:
     return Call("GET", f"/v1/users/{_part(user)}/neighbours", partial(read, NearUsers), _query(k=k))
 
 
-def put_item(item: Id, *, title: str | None = None, tags: Sequence[str] = (), available: bool = True) -> Call[Item]:
-    """Set the title and tags of an item, and whether it may be recommended."""
-    body = {"title": title, "tags": _listed(tags, "tags"), "available": available}
+def list_items(
+    sort: Sorting,
+    limit: int = 10,
+    *,
+    hours: float | None = None,
+    tags: Sequence[str] = (),
+    all_tags: Sequence[str] = (),
+    no_tags: Sequence[str] = (),
+    exclude: Sequence[Id] = (),
+    per_tag: int | None = None,
+    offset: int = 0,
+) -> Call[ListedItems]:
+    """Items for everybody: trending, popular (in the last `hours`) or newest. Filters as in `recommend`."""
+    query = _query(
+        sort=sort,
+        limit=limit,
+        hours=hours,
+        tags=_repeated(tags or None, "tags"),
+        all_tags=_repeated(all_tags or None, "all_tags"),
+        no_tags=_repeated(no_tags or None, "no_tags"),
+        exclude=_repeated(exclude or None, "exclude"),
+        per_tag=per_tag,
+        offset=offset or None,
+    )
+    return Call("GET", "/v1/items", partial(read, ListedItems), query)
+
+
+def put_item(
+    item: Id,
+    *,
+    title: str | None = None,
+    tags: Sequence[str] = (),
+    available: bool = True,
+    available_from: Moment = None,
+    expires: Moment = None,
+    variant_of: Id | None = None,
+) -> Call[Item]:
+    """Set the title and tags of an item, whether and when it may be recommended, and the item it is a variant of."""
+    body = {
+        "title": title,
+        "tags": _listed(tags, "tags"),
+        "available": available,
+        "available_from": _json_time(available_from),
+        "expires": _json_time(expires),
+        "variant_of": variant_of,
+    }
     return Call("PUT", f"/v1/items/{_part(item)}", partial(read, Item), body=body)
 
 
@@ -155,6 +224,10 @@ def _repeated(values: Sequence[Id] | None, name: str) -> list[str] | None:
         return None
     given = list(map(str, _listed(values, name)))
     return given * 2 if len(given) == 1 and "," in given[0] else given or [""]
+
+
+def _json_time(moment: Moment) -> float | str | None:
+    return moment.isoformat() if isinstance(moment, datetime) else moment
 
 
 def _query(**given: Any) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class Client:
     similar = _sends(calls.similar)
     audience = _sends(calls.audience)
     neighbours = _sends(calls.neighbours)
+    list_items = _sends(calls.list_items)
     put_item = _sends(calls.put_item)
     item = _sends(calls.item)
     delete_item = _sends(calls.delete_item)

@@ -65,3 +65,21 @@ TagList = Annotated[
     Query(max_length=LIMITS.tags, description="only items with at least one of these; separated by commas"),
     BeforeValidator(listed),
 ]
+AllTags = Annotated[
+    list[Tag] | None,
+    Query(max_length=LIMITS.tags, description="only items with all of these tags"),
+    BeforeValidator(listed),
+]
+NoTags = Annotated[
+    list[Tag] | None,
+    Query(max_length=LIMITS.tags, description="only items with none of these tags"),
+    BeforeValidator(listed),
+]
+Excluded = Annotated[
+    list[Name] | None,
+    Query(max_length=IN_ADDRESS, description="items to leave out, such as those of earlier pages"),
+    BeforeValidator(listed),
+]
+PerTag = Annotated[int | None, Query(ge=1, le=LIMITS.k, description="most items with the same tag")]
+Offset = Annotated[int, Query(ge=0, le=LIMITS.k, description="entries to skip")]
+Explore = Annotated[float, Query(ge=0, le=1, description="share of the places given to items without events, by lot")]

@@ -9,13 +9,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, User
-from felrec.service.engine.types import Attributes as Said
+from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, ListedItems, User
+from felrec.service.engine.listing import Sorting
+from felrec.service.engine.types import Question
 from felrec.service.http.access import engine_of, result_of
 from felrec.service.http.audit_entries import count_rows
 from felrec.service.http.bodies import json_body
 from felrec.service.http.fast_route import Checked
-from felrec.service.http.parameters import PathId
+from felrec.service.http.parameters import AllTags, Excluded, NoTags, Offset, PathId, PerTag, TagList
+from felrec.service.http.problems import Problem
 from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import Attributes, body_of
 
@@ -25,10 +27,33 @@ Limit = Annotated[int, Query(ge=1, le=100, description="most entries")]
 router = APIRouter(prefix="/v1", tags=["catalogue"], route_class=Checked)
 
 
-@router.get("/items", responses={200: {"model": FoundItems}})
-def search_items(request: Request, prefix: Prefix = "", limit: Limit = 10) -> Response:
-    """Items with a word of the title that starts with `prefix`, then items whose id does."""
-    return json_response(FoundItems(tuple(engine_of(request).search_items(prefix, limit))))
+@router.get("/items", responses={200: {"model": FoundItems | ListedItems}})
+def list_items(
+    request: Request,
+    prefix: Prefix = "",
+    limit: Limit = 10,
+    sort: Annotated[Sorting | None, Query(description="a list for everybody instead of a search")] = None,
+    hours: Annotated[float | None, Query(gt=0, description="popular: count events of the last hours only")] = None,
+    tags: TagList = None,
+    all_tags: AllTags = None,
+    no_tags: NoTags = None,
+    exclude: Excluded = None,
+    per_tag: PerTag = None,
+    offset: Offset = 0,
+) -> Response:
+    """Items with a word of the title that starts with `prefix`, then items whose id does. Or a list for everybody."""
+    engine = engine_of(request)
+    if sort is None:
+        if any((hours, tags, all_tags, no_tags, exclude, per_tag, offset)):
+            raise Problem(422, "filters, pages and hours are for a list; add sort=trending, popular or newest")
+        return json_response(FoundItems(tuple(engine.search_items(prefix, limit))))
+    if prefix:
+        raise Problem(422, "prefix is for a search and sort for a list; give one of them")
+    if hours is not None and sort != "popular":
+        raise Problem(422, f"hours is for sort=popular; sort={sort} has its own idea of time")
+    filters = None, tags or (), all_tags or (), no_tags or (), exclude or ()
+    question = Question(None, (), limit, None, *filters, per_tag, offset)
+    return json_response(ListedItems(sort, tuple(engine.list_items(sort, question, hours))))
 
 
 @router.get("/items/{id}", responses={200: {"model": Item}})
@@ -39,10 +64,9 @@ def get_item(request: Request, id: PathId) -> Response:
 
 @router.put("/items/{id}", responses={200: {"model": Item}}, openapi_extra=body_of(Attributes))
 async def put_item(request: Request, id: PathId) -> Response:
-    """Set the title, the tags and the availability of an item. The model never uses them."""
+    """Set the title, the tags, the availability and the group of an item. The model never uses them."""
     given = await json_body(request, Attributes)
-    said = Said(given.title, tuple(given.tags), given.available)
-    item = await result_of(request, engine_of(request).put_item(id, said))
+    item = await result_of(request, engine_of(request).put_item(id, given.said()))
     return json_response(item)
 
 

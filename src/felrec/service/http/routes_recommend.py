@@ -15,7 +15,19 @@ from felrec.service.engine.types import Question
 from felrec.service.http.access import engine_of, result_of
 from felrec.service.http.bodies import json_body
 from felrec.service.http.fast_route import Checked, FastRoute
-from felrec.service.http.parameters import Count, ExcludeSeen, IdList, PathId, TagList
+from felrec.service.http.parameters import (
+    AllTags,
+    Count,
+    Excluded,
+    ExcludeSeen,
+    Explore,
+    IdList,
+    NoTags,
+    Offset,
+    PathId,
+    PerTag,
+    TagList,
+)
 from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import Session, body_of
 
@@ -31,11 +43,18 @@ async def recommend(
     exclude_seen: ExcludeSeen = None,
     candidates: IdList = None,
     tags: TagList = None,
+    all_tags: AllTags = None,
+    no_tags: NoTags = None,
+    exclude: Excluded = None,
+    per_tag: PerTag = None,
+    offset: Offset = 0,
+    explore: Explore = 0,
     why: Annotated[bool, Query(description="also return what the score of each item is made of")] = False,
 ) -> Response:
     """The best items for a known or new user, from the whole catalogue or from `candidates`."""
     began = time.perf_counter()
-    found = await _ask(request, Question(id, (), k, exclude_seen, candidates, tags or ()))
+    filters = candidates, tags or (), all_tags or (), no_tags or (), exclude or ()
+    found = await _ask(request, Question(id, (), k, exclude_seen, *filters, per_tag, offset, explore))
     if why:
         found = await run_in_threadpool(_explained, engine_of(request), id, found)
     return _response(found, began)
@@ -45,8 +64,7 @@ async def recommend(
 async def recommend_session(request: Request) -> Response:
     """The best items for an anonymous user with these items. Nothing is stored."""
     began, given = time.perf_counter(), await json_body(request, Session)
-    filters = given.exclude_seen, given.candidates, given.tags
-    return _response(await _ask(request, Question(None, given.items, given.k, *filters)), began)
+    return _response(await _ask(request, given.question()), began)
 
 
 @router.get("/items/{id}/similar", responses={200: {"model": NearItems}})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from felrec.service.engine.limits import Limits
+from felrec.service.engine.types import Attributes as Said
+from felrec.service.engine.types import Question
 from felrec.service.http.parameters import BodyId, Tag, Text
 
 LIMITS = Limits()
@@ -19,14 +21,22 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+Moment = Annotated[float, Field(ge=0, lt=1e11)] | datetime
+
+
+def seconds_of(moment: float | datetime | None) -> float | None:
+    """Seconds since 1970; a time without a zone is UTC."""
+    if not isinstance(moment, datetime):
+        return moment
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
 class Event(Shape):
     """A user interacted with an item."""
 
     user: BodyId
     item: BodyId
-    timestamp: Annotated[float, Field(ge=0, lt=1e11)] | datetime | None = Field(
-        None, description="seconds since 1970 or ISO 8601; default: now"
-    )
+    timestamp: Moment | None = Field(None, description="seconds since 1970 or ISO 8601; default: now")
 
 
 class Session(Shape):
@@ -37,6 +47,16 @@ class Session(Shape):
     exclude_seen: bool | None = Field(None, description="default: the run's setting")
     candidates: list[BodyId] | None = Field(None, max_length=LIMITS.ids)
     tags: list[Tag] = Field(default_factory=list, max_length=LIMITS.tags)
+    all_tags: list[Tag] = Field(default_factory=list, max_length=LIMITS.tags)
+    no_tags: list[Tag] = Field(default_factory=list, max_length=LIMITS.tags)
+    exclude: list[BodyId] = Field(default_factory=list, max_length=LIMITS.ids)
+    per_tag: int | None = Field(None, ge=1, le=LIMITS.k)
+    offset: int = Field(0, ge=0, le=LIMITS.k)
+    explore: float = Field(0, ge=0, le=1)
+
+    def question(self) -> Question:
+        """What the engine is asked."""
+        return Question(None, self.items, **{name: value for name, value in self if name != "items"})
 
 
 class Attributes(Shape):
@@ -45,6 +65,14 @@ class Attributes(Shape):
     title: Text | None = None
     tags: list[Tag] = Field(default_factory=list, max_length=LIMITS.tags)
     available: bool = Field(True, description="whether it may be recommended")
+    available_from: Moment | None = Field(None, description="recommended only from then on")
+    expires: Moment | None = Field(None, description="recommended only until then")
+    variant_of: BodyId | None = Field(None, description="an item: of it and its variants, a list has one")
+
+    def said(self) -> Said:
+        """For the engine."""
+        times = {name: seconds_of(getattr(self, name)) for name in ("available_from", "expires")}
+        return Said(self.title, tuple(self.tags), self.available, variant_of=self.variant_of, **times)
 
 
 def body_of(schema: type[Shape]) -> dict[str, Any]:
