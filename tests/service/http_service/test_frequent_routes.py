@@ -103,7 +103,7 @@ ANSWERS: list[tuple[Answer, object]] = [
         },
     ),
     (
-        Recommendations(True, (Recommendation("a", 0.5, "A", (), (Reason("c", None, 0.1),)),), ("x",), 2.0, user="u"),
+        Recommendations(True, (Recommendation("a", 0.5, "A", (), (Reason("again", 0.1, "you had it once", ()),)),), ("x",), 2.0, user="u"),
         {
             "user": "u",
             "known": True,
