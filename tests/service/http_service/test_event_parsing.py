@@ -1,0 +1,78 @@
+"""Events are read the same way, whether at once or row by row."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from felrec.service.http.event_parsing import LIMITS, _each_row, _plain_events, read_events
+from felrec.service.http.problems import Problem
+
+NOW = 2e9
+IDS = st.one_of(
+    st.text(max_size=4), st.sampled_from(["a" * 256, "a" * 257, "é" * 256, "a\n", "\x9f", "\ud800"]), st.integers()
+)
+TIMES = st.one_of(
+    st.none(), st.integers(), st.floats(), st.sampled_from([NOW + 300, NOW + 301, -0.0, "2026-01-01", True, 10**30])
+)
+ROWS = st.one_of(
+    st.fixed_dictionaries({"user": IDS, "item": IDS}, optional={"timestamp": TIMES, "other": st.none()}),
+    st.none() | st.integers(),
+)
+
+
+def same_as_row_by_row(body: bytes) -> bool:
+    """Whether a body can be read at once; then it is read as row by row."""
+    plain = _plain_events(body, NOW)
+    if plain is None:
+        return False
+    slowly, rejected = _each_row(body, lines=False, now=NOW)
+    assert rejected == []
+    assert (plain.users, plain.items) == (slowly.users, slowly.items)
+    assert np.array_equal(plain.times, slowly.times, equal_nan=True)
+    assert [plain.number(place) for place in range(len(plain))] == list(range(len(plain)))
+    return True
+
+
+@given(rows=st.lists(ROWS, max_size=3) | ROWS, ascii_only=st.booleans())
+def test_any_rows(rows: Any, ascii_only: bool) -> None:
+    same_as_row_by_row(json.dumps(rows, ensure_ascii=ascii_only).encode(errors="surrogatepass"))
+
+
+@given(body=st.binary(max_size=30) | st.text('[]{}",:usertimap0123456789.eE+- \\', max_size=40).map(str.encode))
+def test_any_bytes(body: bytes) -> None:
+    same_as_row_by_row(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"user": "ada", "item": "tea"}',
+        b' [{"user": "ada", "item": "tea", "timestamp": null}] ',
+        b'[{"user": "ada", "item": "\\u00e9 \\ud83d\\ude00", "timestamp": 5}]',
+        '[{"item": "é 😀", "user": "ada", "timestamp": 1.5e9}]'.encode(),
+        b'[{"user": "x", "user": "ada", "item": "tea"}]',
+        b"[]",
+        json.dumps([{"user": "a" * 256, "item": "é" * 256}], ensure_ascii=False).encode(),
+    ],
+)
+def test_what_most_clients_send_is_read_at_once(body: bytes) -> None:
+    assert same_as_row_by_row(body)
+
+
+def test_more_rows_than_allowed_are_refused() -> None:
+    body = json.dumps([{"user": "a", "item": "b"}] * (LIMITS.submission + 1)).encode()
+    with pytest.raises(Problem):
+        read_events(body, lines=False, now=NOW)
+
+
+def test_times_that_are_none() -> None:
+    for moment in (math.nan, math.inf, -1, 1e11, NOW + 301):
+        body = json.dumps([{"user": "a", "item": "b", "timestamp": moment}]).encode()
+        assert _plain_events(body, NOW) is None
