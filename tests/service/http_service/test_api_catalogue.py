@@ -100,7 +100,8 @@ def test_titles_are_found_without_their_accents(service: Opened) -> None:
     [
         (
             "/v1/users/u/recommendations?limit=5",
-            "'limit'; this path accepts candidates, exclude_seen, k, tags, why",
+            "'limit'; this path accepts all_tags, candidates, exclude, exclude_seen, explore, k, no_tags, offset, "
+            "per_tag, tags, why",
         ),
         ("/v1/users/u/recommendations?exclude-seen=true", "unknown parameter 'exclude-seen'"),
         ("/v1/items/i/similar?n=3", "unknown parameter 'n'; this path accepts k"),

@@ -87,6 +87,7 @@ def test_keys_are_asked_for(open_service: Open, tmp_path: Path) -> None:
         assert service.request(method, path).status_code == 401
 
 
+AGAIN = Reason("again", 0.1, "you had it once", (), events=1)
 ANSWERS: list[tuple[Answer, object]] = [
     (Alive("alive"), {"status": "alive"}),
     (
@@ -103,12 +104,18 @@ ANSWERS: list[tuple[Answer, object]] = [
         },
     ),
     (
-        Recommendations(True, (Recommendation("a", 0.5, "A", (), (Reason("again", 0.1, "you had it once", ()),)),), ("x",), 2.0, user="u"),
+        Recommendations(True, (Recommendation("a", 0.5, "A", (), (AGAIN,)),), ("x",), 2.0, user="u"),
         {
             "user": "u",
             "known": True,
             "items": [
-                {"id": "a", "score": 0.5, "title": "A", "tags": [], "why": [{"id": "c", "title": None, "weight": 0.1}]}
+                {
+                    "id": "a",
+                    "score": 0.5,
+                    "title": "A",
+                    "tags": [],
+                    "why": [{"kind": "again", "share": 0.1, "text": "you had it once", "items": [], "events": 1}],
+                }
             ],
             "ignored": ["x"],
             "milliseconds": 2.0,
