@@ -20,6 +20,7 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
+from felrec.model.compiled_events import CompiledChange, CompiledEvents
 from felrec.model.compiled_scores import CompiledScores
 from felrec.model.explanation import explain
 from felrec.model.felrec_s_settings import FELRecSSettings
@@ -70,6 +71,7 @@ class FELRecS(LearnedWeights):
         self.item_slopes = nn.Parameter(torch.full((slopes,), 0.15))  # popularity counts before it is learned
         self.to(self.device)
         self._recent_users = np.zeros(0, dtype=np.int32)
+        self._events: CompiledEvents | None = None  # made when they are first needed
 
     def _new_signals(self) -> SignalSet:
         s = self.settings
@@ -193,12 +195,21 @@ class FELRecS(LearnedWeights):
 
     def change(self, block: Events) -> RowChange:
         """The rows that a block changes, as they will be. Reads only."""
-        return self.signals.change(block)
+        return self._compiled_events.change(block) if self.prunes and len(block) else self.signals.change(block)
 
     def apply_change(self, change: RowChange) -> None:
         """Copy the rows of a change."""
-        self.signals.apply_change(change)
+        if isinstance(change, CompiledChange):
+            self._compiled_events.apply(change)
+        else:
+            self.signals.apply_change(change)
         self.version += 1
+
+    @property
+    def _compiled_events(self) -> CompiledEvents:
+        if self._events is None or self._events.signals is not self.signals:
+            self._events = CompiledEvents(self.signals)
+        return self._events
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The rows that dropping a user changes. Reads only."""

@@ -39,6 +39,11 @@ class GrowingArray:
         """All rows, as a view."""
         return self._room[: self._length]
 
+    @property
+    def room(self) -> NDArray[Any]:
+        """The memory of all rows and of some that may follow; another array after it has moved."""
+        return self._room
+
     def clear(self) -> None:
         """Remove all rows."""
         self._room, self._length = self.blank(0), 0

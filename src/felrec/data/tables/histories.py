@@ -47,6 +47,11 @@ class Histories:
         self._count.clear()
 
     @property
+    def growing(self) -> dict[str, GrowingArray]:
+        """The arrays themselves."""
+        return {"ring": self._ring, "count": self._count}
+
+    @property
     def columns(self) -> TableState:
         """Rings and counts of all owners, as views."""
         return {"ring": self._ring.values, "count": self._count.values}

@@ -28,7 +28,7 @@ class TopKCounts:
 
     def __init__(self, size: int, fade: float = 1.0, marks: tuple[str, ...] = ()) -> None:
         self.size, self.fade, self.marks = size, fade, marks
-        self._columns = {
+        self.growing = {
             "other": GrowingArray(np.int32, (size,), fill=_NONE),
             "count": GrowingArray(np.float32, (size,)),
             **{mark: GrowingArray(np.int32, (size,)) for mark in marks},
@@ -37,21 +37,21 @@ class TopKCounts:
     @property
     def owners(self) -> int:
         """The highest row of an owner plus one."""
-        return len(self._columns["other"])
+        return len(self.growing["other"])
 
     @property
     def columns(self) -> TableState:
         """Every column (owners, size), as a view."""
-        return {name: column.values for name, column in self._columns.items()}
+        return {name: column.values for name, column in self.growing.items()}
 
     def clear(self) -> None:
         """Remove all counts."""
-        for column in self._columns.values():
+        for column in self.growing.values():
             column.clear()
 
     def of(self, owners: NDArray[np.integer]) -> TableState:
         """Every column (B, size) of these owners; the counterpart of a free slot is -1. A copy."""
-        return {name: column.read(owners) for name, column in self._columns.items()}
+        return {name: column.read(owners) for name, column in self.growing.items()}
 
     def add(self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[np.integer]) -> None:
         """Count meetings in time order."""
@@ -95,7 +95,7 @@ class TopKCounts:
 
     def blank(self, owners: Rows) -> RowChange:
         """Empty rows."""
-        return {name: (owners, column.blank(len(owners))) for name, column in self._columns.items()}
+        return {name: (owners, column.blank(len(owners))) for name, column in self.growing.items()}
 
     def without(self, owners: Rows, met: NDArray[np.integer], others: NDArray[np.integer]) -> RowChange:
         """The rows of distinct ascending `owners` without the meetings of `met` (some of them) with `others`.
@@ -114,13 +114,13 @@ class TopKCounts:
         at = np.searchsorted(pairs, slots)
         rows["count"] -= np.where(np.append(pairs, _NONE)[at] == slots, np.append(times, 0)[at], 0)
         gone = rows["count"] <= 0
-        for name, column in self._columns.items():
+        for name, column in self.growing.items():
             rows[name][gone] = column.fill
         return {name: (owners, column) for name, column in rows.items()}
 
     def apply_change(self, change: RowChange) -> None:
         """Write what `change` returned."""
-        for name, column in self._columns.items():
+        for name, column in self.growing.items():
             column.write(*change[name])
 
     def state(self) -> TableState:
@@ -129,7 +129,7 @@ class TopKCounts:
 
     def load_state(self, state: TableState) -> None:
         """Replace all rows by what `state` returned."""
-        for name, column in self._columns.items():
+        for name, column in self.growing.items():
             column.load(state[name])
 
 

@@ -16,7 +16,7 @@ from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import TableState
 
 TREND_HALF_LIVES = np.array([30, 100, 300, 1_000, 3_000, 10_000, 100_000], dtype=np.float32)  # in events of the log
-_PACE = 64  # events between two moments; part of the format of a state. Fewer cost a service more and gain nothing
+PACE = 64  # events between two moments; part of the format of a state. Fewer cost a service more and gain nothing
 _NOT_COUNTED = -1
 _TOTAL = TREND_HALF_LIVES / np.log(np.float32(2))  # the decayed count of all items, once the log is long enough
 
@@ -42,28 +42,30 @@ class TrendCounts:
         """Remove all counts."""
         # Row 0: events so far, and the last moment. Then one row per event since: its number and its item, or -1 if
         # the event does not count, or is already part of `mass`. Rows with older numbers belong to an earlier moment.
-        self._log = np.zeros((_PACE, 2), dtype=np.int64)
+        self.log = np.zeros((PACE, 2), dtype=np.int64)
         self.items = 0  # number of items with events
-        for column in self._columns().values():
+        for column in self.growing.values():
             column.clear()
 
-    def _columns(self) -> dict[str, GrowingArray]:
+    @property
+    def growing(self) -> dict[str, GrowingArray]:
+        """The arrays of items."""
         return {"mass": self._mass, "last": self._last, "first": self._first}
 
     @property
     def events(self) -> int:
         """Events of the log, so far."""
-        return int(self._log[0, 0])
+        return int(self.log[0, 0])
 
     @property
     def moment(self) -> int:
         """The event up to which counts have decayed."""
-        return int(self._log[0, 1])
+        return int(self.log[0, 1])
 
     def moment_after(self, events: int) -> int:
         """The last moment after applying this many more events."""
         after = self.events + events
-        return after if after < _PACE else max(self.moment, after // _PACE * _PACE)
+        return after if after < PACE else max(self.moment, after // PACE * PACE)
 
     def change(self, items: Rows, counted: NDArray[np.bool_] | None = None) -> RowChange:
         """The rows that events of `items` change; only `counted` ones add to the counts, but time passes with all."""
@@ -99,7 +101,7 @@ class TrendCounts:
 
     def _recorded(self) -> NDArray[np.int64]:
         """The rows of events since the last moment."""
-        return self._log[1:][self._log[1:, 0] > self.moment]
+        return self.log[1:][self.log[1:, 0] > self.moment]
 
     def _since(self) -> NDArray[np.int64]:
         """Number and item (M, 2) of the events since the last moment that are not part of `mass`."""
@@ -109,16 +111,16 @@ class TrendCounts:
         """Copy the rows of a change."""
         items, first = change["first"]
         self.items += int(np.count_nonzero(first) - np.count_nonzero(self._first.read(items)))
-        for name, column in self._columns().items():
+        for name, column in self.growing.items():
             column.write(*change[name])
         rows, values = change["events"]
-        self._log[rows] = values
+        self.log[rows] = values
 
     def forget(self, items: Rows, taken: NDArray[np.int64], left: NDArray[np.int64]) -> RowChange:
         """The rows of distinct items after removing some of their events: counts shrink in proportion."""
         stays = left > 0
         share = (left / (taken + left)).astype(np.float32)
-        log = self._log.copy()
+        log = self.log.copy()
         log[1:, 1][np.isin(log[1:, 1], items)] = _NOT_COUNTED  # from now on these are part of `mass`
         return {
             "mass": (items, self.decayed(items) * share[:, None]),
@@ -148,17 +150,17 @@ class TrendCounts:
 
     def state(self) -> TableState:
         """A copy of all rows."""
-        copies = {name: column.values.copy() for name, column in self._columns().items()}
-        return {**copies, "events": self._log.copy()}
+        copies = {name: column.values.copy() for name, column in self.growing.items()}
+        return {**copies, "events": self.log.copy()}
 
     def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
         self.clear()
-        for name, column in self._columns().items():
+        for name, column in self.growing.items():
             column.load(state[name])
         self.items = int(np.count_nonzero(self._first.values))
-        rows = state["events"][:_PACE]  # a state of format 1 has only the first row
-        self._log[: len(rows)] = rows
+        rows = state["events"][:PACE]  # a state of format 1 has only the first row
+        self.log[: len(rows)] = rows
 
 
 def _counted(rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -85,6 +85,11 @@ class Cache:
         """All vectors (rows, D) in use, as a view."""
         return self._table[1 : self._rows + 1]
 
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Where vectors and lengths of row 0 are, for compiled kernels."""
+        return self._table.data_ptr() + 4 * self.width, self._lengths.data_ptr() + 4
+
     def snapshot(self) -> Tensor:
         """A copy (rows, D) on the CPU."""
         return self.vectors.clone().cpu()

@@ -40,7 +40,7 @@ class HitRates:
 
     def clear(self) -> None:
         """Remove all counts."""
-        self._counts = np.zeros((2, len(self._signal_of)), dtype=np.float32)  # hits, and all pairs
+        self.counts = np.zeros((2, len(self._signal_of)), dtype=np.float32)  # hits, and all pairs
 
     def features(self, buckets: Ints) -> Floats:
         """Log hit rates (M, signals) of pairs by their buckets (M, signals); 0 where a signal has no bucket."""
@@ -50,7 +50,7 @@ class HitRates:
     @property
     def by_cell(self) -> Floats:
         """Log hit rates (cells,) of the buckets of all signals, one signal after another."""
-        taken, pairs = self._counts
+        taken, pairs = self.counts
         of_signal = (np.bincount(self._signal_of, taken) + 0.01) / (np.bincount(self._signal_of, pairs) + 10)
         rate = (taken + _PRIOR * of_signal[self._signal_of]) / (pairs + _PRIOR)
         logarithms: Floats = (np.log(rate / _FAINT + 1) / 3).astype(np.float32)
@@ -76,7 +76,7 @@ class HitRates:
         """The counts after `events` more sampled events with pairs in these buckets (M, signals)."""
         cells, size = self._cells(buckets), len(self._signal_of)
         fresh = [np.bincount(part[part >= 0], minlength=size) for part in (cells[taken].ravel(), cells.ravel())]
-        counts = self._counts * np.float32(0.5 ** (events / _HALF_LIFE)) + np.stack(fresh)
+        counts = self.counts * np.float32(0.5 ** (events / _HALF_LIFE)) + np.stack(fresh)
         return {_TABLE: (np.arange(2, dtype=np.int32), counts.astype(np.float32))}
 
     def _found(self, queries: Queries, candidates: Candidates) -> PairFeatures:
@@ -89,7 +89,7 @@ class HitRates:
     def apply_change(self, change: RowChange) -> None:
         """Copy the counts of a change."""
         rows, counts = change[_TABLE]
-        self._counts[rows] = counts
+        self.counts[rows] = counts
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """Unchanged: counts over all events reveal nothing about one user."""
@@ -97,8 +97,8 @@ class HitRates:
 
     def state(self) -> TableState:
         """A copy of the counts."""
-        return {_TABLE: self._counts.copy()}
+        return {_TABLE: self.counts.copy()}
 
     def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
-        self._counts = np.array(state[_TABLE], dtype=np.float32)
+        self.counts = np.array(state[_TABLE], dtype=np.float32)

@@ -42,13 +42,13 @@ class LogProfile:
 
     def clear(self) -> None:
         """Forget all events."""
-        self._running, self._shown = np.zeros((2, len(_MEANS) + len(TREND_HALF_LIVES)), dtype=np.float32)
+        self.means = np.zeros((2, len(_MEANS) + len(TREND_HALF_LIVES)), dtype=np.float32)  # running, and shown
 
     @property
     def features(self) -> Floats:
         """The features (F,) of the log."""
         best = TREND_HALF_LIVES[self._likelihood.argmax()]
-        return np.append(self._shown[: len(_MEANS)], np.log(best) / 10).astype(np.float32)
+        return np.append(self.means[1, : len(_MEANS)], np.log(best) / 10).astype(np.float32)
 
     @property
     def horizon_weights(self) -> Floats:
@@ -60,7 +60,7 @@ class LogProfile:
 
     @property
     def _likelihood(self) -> Floats:
-        return self._shown[len(_MEANS) :]
+        return self.means[1, len(_MEANS) :]
 
     def change(self, block: BlockView) -> RowChange:
         """The means after a block; at a new moment, also what is shown of them."""
@@ -68,7 +68,7 @@ class LogProfile:
         share = counts.shares(counts.decayed(block.events.items) + np.float32(_LEAST))
         fresh = np.concatenate([self._event_facts(block), np.log(np.minimum(share, 1))], axis=1).mean(axis=0)
         step = 1 - 0.5 ** (len(block) / _HALF_LIFE) if counts.events else 1.0
-        means = self._running + np.float32(step) * (fresh - self._running)
+        means = self.means[0] + np.float32(step) * (fresh - self.means[0])
         rows = np.arange(2 if counts.moment_after(len(block)) > counts.moment else 1, dtype=np.int32)
         return {_TABLE: (rows, np.stack([means] * len(rows)).astype(np.float32))}
 
@@ -90,11 +90,7 @@ class LogProfile:
     def apply_change(self, change: RowChange) -> None:
         """Copy the means of a change."""
         rows, means = change[_TABLE]
-        for row, mean in zip(rows.tolist(), means, strict=True):
-            if row:
-                self._shown = mean
-            else:
-                self._running = mean
+        self.means[rows] = means
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """Unchanged: means over all events say nothing about one user."""
@@ -102,8 +98,8 @@ class LogProfile:
 
     def state(self) -> TableState:
         """A copy of the running means and of those that are shown."""
-        return {_TABLE: np.stack([self._running, self._shown])}
+        return {_TABLE: self.means.copy()}
 
     def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
-        self._running, self._shown = np.array(state[_TABLE], dtype=np.float32)
+        self.means = np.array(state[_TABLE], dtype=np.float32)

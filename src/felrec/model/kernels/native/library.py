@@ -27,7 +27,15 @@ def library() -> ctypes.CDLL | None:
         return None
     kernels = ctypes.CDLL(str(built))  # releases the interpreter lock during a call
     kernels.felrec_answer.argtypes = [ctypes.c_void_p] * 6
+    kernels.felrec_change.argtypes = [ctypes.c_void_p] * 3
+    kernels.felrec_encode.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2
+    kernels.felrec_apply.argtypes, kernels.felrec_apply.restype = [ctypes.c_void_p] * 2, ctypes.c_int64
     return kernels
+
+
+def state_kernels() -> str:
+    """Which code computes the state of FELRec-S. Other code, or a later version of it, gives other last bits."""
+    return "numpy" if library() is None else "c1"
 
 
 def answer(tables: Tables, queries: Queries, selections: Sequence[Selection], hidden: Rows) -> list[Found]:

@@ -78,15 +78,13 @@ class Packer:
         """The encoder with its `encoder_weights`, and the vectors of items."""
         if vectors is None:
             return native.Encoder()
-        items, blocks = vectors.items.vectors.numpy(), _blocks(vectors)
+        items = vectors.items.vectors.numpy()
         return native.Encoder(
-            vectors.width,
-            blocks[0].attention.heads,
-            blocks[0].expand.out_features,
-            len(blocks),
+            *encoder_sizes(vectors),
             self.at(weights, "f4"),
             self.at(items, "f4"),
             len(items),
+            vectors.items.side,
             SOFT,
         )
 
@@ -108,14 +106,20 @@ def _blocks(vectors: Vectors) -> list[PreNormBlock]:
     return [block for block in vectors.network.encoder.blocks if isinstance(block, PreNormBlock)]
 
 
-def encoder_weights(vectors: Vectors | None) -> Floats:
-    """All weights of the encoder, in the order of encoder.h; matrices as (inputs, outputs)."""
+def encoder_sizes(vectors: Vectors) -> tuple[int, int, int, int]:
+    """Width, heads, inner size and number of blocks."""
+    blocks = _blocks(vectors)
+    return vectors.width, blocks[0].attention.heads, blocks[0].expand.out_features, len(blocks)
+
+
+def encoder_weights(vectors: Vectors | None, kind: int = ITEM_SEQUENCE) -> Floats:
+    """All weights of the encoder of a kind of histories, in the order of encoder.h; matrices as (inputs, outputs)."""
     if vectors is None:
         return np.zeros(0, dtype=np.float32)
     encoder = vectors.network.encoder
     parts = [
-        encoder.positions + encoder.types[ITEM_SEQUENCE],
-        encoder.recency[ITEM_SEQUENCE],
+        encoder.positions + encoder.types[kind],
+        encoder.recency[kind],
         encoder.attend.weight,
         encoder.output.weight.T,
     ]

@@ -4,11 +4,10 @@
 #ifndef FELREC_PAIRS_H
 #define FELREC_PAIRS_H
 
+#include "buckets.h"
 #include "lanes.h"
+#include "sets.h"
 #include "tables.h"
-
-enum { NO_ITEM = -1, TIMES = 5, BACK = 8, STRENGTHS = 12 };
-static const float NEVER = 1e7f, FAINT = 1e-3f, PER_UNIT = 1.6f;
 
 typedef struct { /* sums over the user's newest items, each discounted by its place */
     float cosine, confidence, count, places, newest;
@@ -19,21 +18,6 @@ typedef struct {
     float count, back, minutes;
     Link near, next;
 } Pair;
-
-typedef struct { /* a set of items, by open addressing */
-    int32_t *rows, *numbers; /* `numbers` of pairs, only while pairs are collected */
-    int64_t mask;
-} Set;
-
-INLINE int64_t slot_of(const Set *set, int32_t row)
-{
-    int64_t slot = (int64_t)((uint32_t)row * 2654435769u >> 8) & set->mask;
-    while (set->rows[slot] != row && set->rows[slot] != NO_ITEM)
-        slot = (slot + 1) & set->mask;
-    return slot;
-}
-
-INLINE int contains(const Set *set, int32_t row) { return set->rows[slot_of(set, row)] == row; }
 
 /* Whether rows[start:stop], which ascend, have this one. */
 INLINE int listed(const int32_t *rows, int64_t start, int64_t stop, int32_t row)
@@ -154,8 +138,6 @@ INLINE void collect_links(Collected *all, const Counts *links, const int near, c
     }
 }
 
-INLINE int clipped(float value, int most) { return value <= 0 ? 0 : value >= (float)most ? most : (int)value; }
-
 INLINE float hit_rate(const Tables *tables, const Counts *counts, int bucket)
 {
     return counts->first_rate < 0 || bucket < 0 ? 0 : tables->rates[counts->first_rate + bucket];
@@ -171,12 +153,9 @@ INLINE void own_features(const Collected *all, const Pair *pair, float *x)
     x[OWN + 4] = is_own * (pair->back <= 1);
     x[OWN + 5] = is_own * logf(1 + pair->minutes) / 5;
     x[OWN + 6] = is_own * (pair->minutes == all->newest);
-    const float times = pair->count > 1 ? rintf(log2f(pair->count)) : 0, ago = pair->back > 1 ? log2f(pair->back) : 0;
-    const int bucket = (clipped(times, TIMES - 1) * BACK + clipped(ago, BACK - 1)) * 2 + (pair->minutes == all->newest);
+    const int bucket = own_bucket(pair->count, pair->back, pair->minutes == all->newest);
     x[RATES] = hit_rate(all->tables, &all->tables->own, is_own ? bucket : -1);
 }
-
-INLINE float log_of(float similarity) { return logf(similarity / FAINT + 1); }
 
 /* `strength` is the measure by which hit rates are counted. */
 INLINE void link_features(const Collected *all, const Link *link, const Counts *counts, int own, float root,
@@ -192,8 +171,7 @@ INLINE void link_features(const Collected *all, const Link *link, const Counts *
         x[5] = log_of(link->newest / sqrtf(all->newest_events) * root);
         x[6] = logf(1 + link->newest);
     }
-    const int step = clipped(x[strength] * PER_UNIT, STRENGTHS - 1);
-    *rate = hit_rate(all->tables, counts, x[strength] > 0 ? step * 2 + own : -1);
+    *rate = hit_rate(all->tables, counts, x[strength] > 0 ? link_bucket(x[strength], own) : -1);
 }
 
 /* Features (FEATURES) of a pair; x is zero before. Those that all pairs of a query share are part of its bias. */

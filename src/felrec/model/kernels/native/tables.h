@@ -34,11 +34,11 @@ typedef struct { /* an ensemble of networks with two hidden layers */
     float last_bias;
 } PairNetwork;
 
-typedef struct { /* the encoder of a user's history; all weights in one array, in the order of encoder.h */
+typedef struct { /* the encoder of a history; all weights in one array, in the order of encoder.h */
     int64_t width, heads, feed_forward, layers; /* width 0: the model has no vectors */
     const float *weights;
-    const float *vectors; /* (rows, width) of items */
-    int64_t rows;
+    const float *vectors; /* (rows, width) of the counterparts: of items in the history of a user */
+    int64_t rows, side;   /* side 0: vectors of users, 1: of items; a row that was never written depends on it */
     float softness; /* added to the squared length of a vector */
 } Encoder;
 

@@ -52,7 +52,7 @@ class PairNetwork(Structure):
 
 
 class Encoder(Structure):
-    """The encoder of a user's history, and the vectors of items."""
+    """The encoder of a history, and the vectors of the counterparts."""
 
     _fields_ = (
         ("width", c_int64),
@@ -62,6 +62,7 @@ class Encoder(Structure):
         ("weights", c_void_p),
         ("vectors", c_void_p),
         ("rows", c_int64),
+        ("side", c_int64),
         ("softness", c_float),
     )
 

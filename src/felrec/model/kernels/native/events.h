@@ -1,0 +1,60 @@
+/* What the event kernels read and write: the state of a FELRec-S, a block of events, and the rows that it changes.
+ * Mirrored in event_tables.py. */
+
+#ifndef FELREC_EVENTS_H
+#define FELREC_EVENTS_H
+
+#include "tables.h"
+
+enum { HORIZONS = 7, MEANS = 6, PROFILE = MEANS + HORIZONS };
+
+typedef struct { /* decayed counts of each item */
+    const float *mass; /* (rows, HORIZONS) */
+    const int64_t *last, *first;
+    int64_t rows;
+    const int64_t *log; /* (PACE, 2) as in trend_counts.py; NULL: the model does not have this signal */
+    int64_t items;      /* number of items with events */
+} Trend;
+
+typedef struct {
+    Histories users, items;
+    Trend trend;
+    Counts own, near, next;
+    const float *profile; /* (2, PROFILE) running means, and those that are shown; NULL: not in the model */
+    const float *rates;   /* (2, cells) hits, and all pairs; NULL: not in the model */
+    int64_t cells;
+    Encoder of_users, of_items;
+    float seed_share; /* how much of its seed an item keeps */
+    float *user_lengths, *item_lengths; /* lengths of the vectors */
+} State;
+
+typedef struct { /* in time order */
+    int64_t count;
+    const int32_t *users, *items;
+    const double *times;
+} Block;
+
+typedef struct { /* new values of some rows, by table; rows ascend */
+    int64_t users, items, trend, log, near, next, profile, rates; /* numbers of rows */
+    int32_t *user_rows, *user_ring;
+    int64_t *user_count;
+    int32_t *item_rows, *item_ring;
+    int64_t *item_count;
+    int32_t *trend_rows;
+    float *mass;
+    int64_t *last, *first;
+    int32_t *log_rows;
+    int64_t *log_values;
+    int32_t *own_other; /* of the same users as above */
+    float *own_count;
+    int32_t *own_nth, *own_minute;
+    int32_t *near_rows, *near_other;
+    float *near_count;
+    int32_t *next_rows, *next_other;
+    float *next_count;
+    float *profile_means;
+    float *rate_counts;
+    float *user_vectors, *item_vectors;
+} Change;
+
+#endif

@@ -1,0 +1,131 @@
+"""The state of a FELRec-S as the event kernels see it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sized
+from typing import Any
+
+import torch
+
+from felrec.data.tables.growing import GrowingArray
+from felrec.model.kernels.native.event_tables import State
+from felrec.model.kernels.native.packing import encoder_sizes, encoder_weights
+from felrec.model.kernels.native.tables import Counts, Encoder, address
+from felrec.model.kernels.weight_version import weight_version
+from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
+from felrec.model.signals.item_links import ItemLinks
+from felrec.model.signals.repetition import Repetition
+from felrec.model.signals.seeds import SeededCache
+from felrec.model.signals.signal_set import SignalSet
+from felrec.model.signals.vectors import SOFT, Vectors
+
+_OF_HISTORIES = {"ring": "i4", "count": "i8"}
+_OF_TREND = {"mass": "f4", "last": "i8", "first": "i8"}
+_OF_COUNTS = {"other": "i4", "count": "f4", "nth": "i4", "minute": "i4"}
+
+
+class StateView:
+    """Addresses of all tables and weights; `current` looks up again what has moved."""
+
+    def __init__(self, signals: SignalSet) -> None:
+        self._signals, self._state = signals, State()
+        self._arrays: list[_Array] = []
+        self._lengths: list[tuple[ctypes.Structure, str, Sized]] = []
+        state, recent = self._state, signals.recent
+        for histories, of in ((recent.users, state.users), (recent.items, state.items)):
+            of.length = histories.length
+            self._follow(of, histories.growing, _OF_HISTORIES, "owners")
+        if signals.trend:
+            self._follow(state.trend, signals.trend.counts.growing, _OF_TREND, "rows")
+            self._arrays.append(_Array(state.trend, "log", "i8", signals.trend.counts, "log"))
+        pair_signals = (signals.repetition, state.own), (signals.together, state.near), (signals.follows, state.next)
+        for signal, counts in pair_signals:
+            self._follow_counts(signal, counts)
+        if signals.profile:
+            self._arrays.append(_Array(state, "profile", "f4", signals.profile, "means"))
+        if signals.hit_rates:
+            state.cells = signals.hit_rates.counts.shape[1]
+            self._arrays.append(_Array(state, "rates", "f4", signals.hit_rates, "counts"))
+        self._encoders = _Encoders(signals.vectors, state) if signals.vectors else None
+
+    def current(self) -> int:
+        """The address of the state, valid until the next change."""
+        for array in self._arrays:
+            array.look()
+        for at, name, rows in self._lengths:
+            setattr(at, name, len(rows))
+        if self._signals.trend:
+            self._state.trend.items = self._signals.trend.counts.items
+        if self._encoders:
+            self._encoders.look()
+        return ctypes.addressof(self._state)
+
+    def _follow(
+        self, at: ctypes.Structure, columns: Mapping[str, GrowingArray], types: Mapping[str, str], length: str
+    ) -> None:
+        for name, column in columns.items():
+            self._arrays.append(_Array(at, name, types[name], column, "room"))
+        self._lengths.append((at, length, next(iter(columns.values()))))
+
+    def _follow_counts(self, signal: Repetition | ItemLinks | None, at: Counts) -> None:
+        rates, at.first_rate = self._signals.hit_rates, -1
+        if signal is None:
+            return
+        at.size = signal.counts.size
+        at.reach = signal.reach if isinstance(signal, ItemLinks) else 0
+        if rates:
+            at.first_rate = int(rates.starts[self._signals.of_pairs.index(signal)])
+        self._follow(at, signal.counts.growing, _OF_COUNTS, "owners")
+
+
+class _Array:
+    """The address of an array in a structure. An attribute of a table becomes another array when it grows."""
+
+    __slots__ = ("_at", "_attribute", "_dtype", "_field", "_seen", "_table")
+
+    def __init__(self, at: ctypes.Structure, field: str, dtype: str, table: object, attribute: str) -> None:
+        self._at, self._field, self._dtype, self._table, self._attribute = at, field, dtype, table, attribute
+        self._seen: Any = None
+
+    def look(self) -> None:
+        """Look where it is now."""
+        array = getattr(self._table, self._attribute)
+        if array is not self._seen:
+            setattr(self._at, self._field, address(array, self._dtype))
+            self._seen = array
+
+
+class _Encoders:
+    """The encoders of both sides, and their caches."""
+
+    def __init__(self, vectors: Vectors, state: State) -> None:
+        self._vectors, self._state = vectors, state
+        self._parameters = list(vectors.network.parameters())
+        self._version = (-1, -1)
+        for encoder, cache in self._sides():
+            sizes = encoder_sizes(vectors)
+            encoder.width, encoder.heads, encoder.feed_forward, encoder.layers = sizes
+            encoder.side, encoder.softness = cache.side, SOFT
+
+    def look(self) -> None:
+        """Look where vectors are, and pack the weights again if a training has changed them."""
+        state, users, items = self._state, self._vectors.users, self._vectors.items
+        state.of_items.vectors, state.user_lengths = users.addresses
+        state.of_users.vectors, state.item_lengths = items.addresses
+        state.of_items.rows, state.of_users.rows = len(users), len(items)
+        version = weight_version(self._parameters)
+        if version != self._version:
+            self._pack()
+            self._version = version
+
+    def _pack(self) -> None:
+        with torch.no_grad():
+            self._weights = [encoder_weights(self._vectors, kind) for kind in (ITEM_SEQUENCE, USER_SEQUENCE)]
+        for (encoder, _), weights in zip(self._sides(), self._weights, strict=True):
+            encoder.weights = address(weights, "f4")
+        self._state.seed_share = self._vectors.network.seed_share.item()
+
+    def _sides(self) -> tuple[tuple[Encoder, SeededCache], tuple[Encoder, SeededCache]]:
+        """The encoder of users reads the cache of items, and the other way round."""
+        return (self._state.of_users, self._vectors.items), (self._state.of_items, self._vectors.users)
