@@ -93,6 +93,11 @@ def ingested(work: Path, weights: str, events: int, users: int, items: int) -> I
     return Ingested(model, log.events, load_file(kept), int(log.items.max()) + 1)
 
 
+def following(more: int, events: int, users: int, items: int) -> Events:
+    """The events that come after those of `ingested` in a longer log of the same kind."""
+    return _log(events + more, users, items).events[events:]
+
+
 def trained(work: Path) -> Path:
     """A run that was trained on a smaller log of the same kind."""
     folder = work / "run-trained"

@@ -21,6 +21,7 @@ from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.model.compiled_events import CompiledChange, CompiledEvents
+from felrec.model.compiled_items import PackedItemNetwork
 from felrec.model.compiled_scores import CompiledScores
 from felrec.model.explanation import explain
 from felrec.model.felrec_s_settings import FELRecSSettings
@@ -87,7 +88,10 @@ class FELRecS(LearnedWeights):
     def item_scores(self, candidates: Rows) -> ItemScores:
         """The part of a score that is the same for every query."""
         with torch.no_grad():
-            return ItemScores.computed(candidates, self.signals, self._item_network)
+            if not self.prunes:
+                return ItemScores.computed(candidates, self.signals, self._item_network)
+            network = PackedItemNetwork(self.item_network, self.item_slopes, self._log_features())
+            return ItemScores.compiled_from(candidates, self.signals, network)
 
     def renew_item_scores(self, scores: ItemScores, change: RowChange) -> bool:
         """Bring item scores up to date with a change that was applied; False if they must be computed again."""

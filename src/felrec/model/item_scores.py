@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from felrec.data.events import Rows
+from felrec.model.compiled_items import CompiledItems, PackedItemNetwork
 from felrec.model.signals.pairs import Candidates
 from felrec.model.signals.signal_set import SignalSet
 
@@ -29,8 +30,9 @@ class ItemScores:
     def __init__(self, rows: Rows, signals: SignalSet) -> None:
         self.candidates = Candidates.of(rows, signals.recent)
         self.log_events = torch.log1p(torch.from_numpy(self.candidates.events))  # (C,)
-        self.features = features_of(rows, signals)  # (C, F)
-        self.compiled: CompiledScores | None = None  # the same for the kernels, once they need it
+        self.features = torch.zeros(0)  # (C, F), if they are needed
+        self.kernels: CompiledItems | None = None  # if they compute the scores
+        self.compiled: CompiledScores | None = None  # the same for the kernels that answer, once they need it
         self.scores = torch.zeros(len(rows), 1)  # (C, members of an ensemble that learns, or 1)
         self._moment = moment_of(signals)
 
@@ -38,13 +40,22 @@ class ItemScores:
     def computed(cls, rows: Rows, signals: SignalSet, network: ItemNetwork) -> ItemScores:
         """For scoring: the mean over the ensemble, in chunks."""
         scores = cls(rows, signals)
+        scores.features = features_of(rows, signals)
         scores._compute(range(0, len(rows), _CHUNK), network)
+        return scores
+
+    @classmethod
+    def compiled_from(cls, rows: Rows, signals: SignalSet, network: PackedItemNetwork) -> ItemScores:
+        """For scoring, by the compiled kernels."""
+        scores = cls(np.ascontiguousarray(rows, dtype=np.int32), signals)
+        scores.kernels = CompiledItems(scores.candidates, scores.log_events, scores.scores, signals, network)
         return scores
 
     @classmethod
     def learning(cls, rows: Rows, signals: SignalSet, network: ItemNetwork) -> ItemScores:
         """For training: every member of the ensemble apart, with gradients."""
         scores = cls(rows, signals)
+        scores.features = features_of(rows, signals)
         scores.scores = network(scores.features)
         return scores
 
@@ -52,6 +63,9 @@ class ItemScores:
         """Look up again what events have touched since; False if a new moment has changed all items."""
         if self._moment != moment_of(signals):
             return False
+        if self.kernels:
+            self.kernels.renew(touched)
+            return True
         columns = self.candidates.columns(touched)
         items, columns = touched[columns >= 0], columns[columns >= 0]
         at = torch.from_numpy(columns)
@@ -59,8 +73,6 @@ class ItemScores:
         self.log_events[at] = torch.log1p(torch.from_numpy(self.candidates.events[columns]))
         self.features[at] = features_of(items, signals)
         self._compute(np.unique(columns // _CHUNK * _CHUNK).tolist(), network)
-        if self.compiled is not None:
-            self.compiled.renew(columns)
         return True
 
     def _compute(self, starts: Iterable[int], network: ItemNetwork) -> None:

@@ -17,6 +17,9 @@ from felrec.model.signals.item_links import WINDOW
 from felrec.model.signals.signal_set import SignalSet
 
 _ALIGNED = 64  # bytes
+_INT: np.dtype[Any] = np.dtype("i4")
+_LONG: np.dtype[Any] = np.dtype("i8")
+_FLOAT: np.dtype[Any] = np.dtype("f4")
 _BOTH = np.arange(2, dtype=np.int32)  # rows of the tables that belong to the log
 
 
@@ -25,7 +28,7 @@ class _Column(NamedTuple):
 
     field: str
     counted: str  # the field that says how many rows it has
-    dtype: str
+    dtype: np.dtype[Any]
     shape: tuple[int, ...] = ()  # of a row
     entry: str = ""  # empty: these are the numbers of rows of other columns
     rows: str = ""  # the column with the numbers of its rows; empty: 0 and 1
@@ -39,27 +42,24 @@ class NewChange:
     def __init__(self, columns: list[_Column], offsets: list[int], size: int) -> None:
         self._columns, self._offsets = columns, offsets
         self._memory: NDArray[np.uint8] = np.empty(size, dtype=np.uint8)
+        self.structure = Change(rates=2)
         begin = self._memory.ctypes.data
-        fields = {column.field: begin + offset for column, offset in zip(columns, offsets, strict=True)}
-        self.structure = Change(rates=2, **fields)
-
-    @property
-    def address(self) -> int:
-        """The address of the structure that has the addresses of all arrays."""
-        return ctypes.addressof(self.structure)
+        for column, offset in zip(columns, offsets, strict=True):
+            setattr(self.structure, column.field, begin + offset)
+        self.address = ctypes.addressof(self.structure)
 
     def rows(self) -> tuple[dict[str, Rows], RowChange]:
         """Once the kernels have written it: the row numbers by column, and the change."""
         numbers: dict[str, Rows] = {}
         change: RowChange = {}
         memory, structure = self._memory, self.structure
-        for column, offset in zip(self._columns, self._offsets, strict=True):
-            count = getattr(structure, column.counted)
-            array: NDArray[Any] = np.ndarray((count, *column.shape), column.dtype, memory, offset)
-            if column.entry:
-                change[column.entry] = (numbers[column.rows] if column.rows else _BOTH[:count], array)
+        for (field, counted, dtype, shape, entry, rows, _, _), offset in zip(self._columns, self._offsets, strict=True):
+            count = getattr(structure, counted)
+            array: NDArray[Any] = np.ndarray((count, *shape), dtype, memory, offset)
+            if entry:
+                change[entry] = (numbers[rows] if rows else _BOTH[:count], array)
             else:
-                numbers[column.field] = array
+                numbers[field] = array
         return numbers, change
 
 
@@ -82,37 +82,43 @@ class ChangeLayout:
         for column in self._columns:
             offsets.append(end)
             rows = column.per_event * events + column.more
-            end += -(-rows * np.dtype(column.dtype).itemsize * prod(column.shape) // _ALIGNED) * _ALIGNED
+            end += -(-rows * column.dtype.itemsize * prod(column.shape) // _ALIGNED) * _ALIGNED
         return events, offsets, end
 
 
 def _columns(signals: SignalSet) -> Iterator[_Column]:
     for side in ("user", "item"):
         rows = f"{side}_rows"
-        yield _Column(rows, f"{side}s", "i4")
-        yield _Column(f"{side}_ring", f"{side}s", "i4", (signals.recent.length,), f"{side}_ring", rows)
-        yield _Column(f"{side}_count", f"{side}s", "i8", (), f"{side}_count", rows)
+        yield _Column(rows, f"{side}s", _INT)
+        yield _Column(f"{side}_ring", f"{side}s", _INT, (signals.recent.length,), f"{side}_ring", rows)
+        yield _Column(f"{side}_count", f"{side}s", _LONG, (), f"{side}_count", rows)
     if signals.trend:
-        yield _Column("trend_rows", "trend", "i4", more=PACE)
-        for field, dtype, shape in (("mass", "f4", (len(TREND_HALF_LIVES),)), ("last", "i8", ()), ("first", "i8", ())):
+        yield _Column("trend_rows", "trend", _INT, more=PACE)
+        for field, dtype, shape in (
+            ("mass", _FLOAT, (len(TREND_HALF_LIVES),)),
+            ("last", _LONG, ()),
+            ("first", _LONG, ()),
+        ):
             yield _Column(field, "trend", dtype, shape, f"trend_{field}", "trend_rows", more=PACE)
-        yield _Column("log_rows", "log", "i4", more=1)
-        yield _Column("log_values", "log", "i8", (2,), "trend_events", "log_rows", more=1)
+        yield _Column("log_rows", "log", _INT, more=1)
+        yield _Column("log_values", "log", _LONG, (2,), "trend_events", "log_rows", more=1)
     if signals.repetition:
-        for field, dtype in (("other", "i4"), ("count", "f4"), ("nth", "i4"), ("minute", "i4")):
+        for field, dtype in (("other", _INT), ("count", _FLOAT), ("nth", _INT), ("minute", _INT)):
             size = signals.repetition.counts.size
             yield _Column(f"own_{field}", "users", dtype, (size,), f"own_{field}", "user_rows")
     for signal, name, owners in ((signals.together, "near", WINDOW + 1), (signals.follows, "next", 2)):
         if signal:
-            yield _Column(f"{name}_rows", name, "i4", per_event=owners)
-            for field, dtype in (("other", "i4"), ("count", "f4")):
+            yield _Column(f"{name}_rows", name, _INT, per_event=owners)
+            for field, dtype in (("other", _INT), ("count", _FLOAT)):
                 entry, size = f"{name}_{field}", signal.counts.size
                 yield _Column(entry, name, dtype, (size,), entry, f"{name}_rows", owners)
     if signals.profile:
-        yield _Column("profile_means", "profile", "f4", signals.profile.means.shape[1:], "log_domain", more=2)
+        shape = signals.profile.means.shape[1:]
+        yield _Column("profile_means", "profile", _FLOAT, shape, "log_domain", per_event=0, more=2)
     if signals.hit_rates:
-        yield _Column("rate_counts", "rates", "f4", signals.hit_rates.counts.shape[1:], "rate_cells", more=2)
+        shape = signals.hit_rates.counts.shape[1:]
+        yield _Column("rate_counts", "rates", _FLOAT, shape, "rate_cells", per_event=0, more=2)
     if signals.vectors:
         for side in ("user", "item"):
             entry = f"{side}_cache"
-            yield _Column(f"{side}_vectors", f"{side}s", "f4", (signals.vectors.width,), entry, f"{side}_rows")
+            yield _Column(f"{side}_vectors", f"{side}s", _FLOAT, (signals.vectors.width,), entry, f"{side}_rows")

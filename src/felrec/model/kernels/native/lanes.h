@@ -106,4 +106,25 @@ INLINE lanes exponential(lanes x)
     return sum * (lanes)whole;
 }
 
+/* The natural logarithm of 16 positive numbers, to a few units in the last place. */
+INLINE lanes logarithm(lanes x)
+{
+    const int_lanes bits = (int_lanes)x;
+    lanes part = (lanes)((bits & 0x007fffff) | 0x3f000000); /* from a half to one */
+    const int_lanes low = part < 0.707106781f;
+    const lanes power = __builtin_convertvector((bits >> 23) - 126 + low, lanes); /* a true comparison is -1 */
+    part += (lanes)((int_lanes)part & low) - 1.0f;
+    const lanes square = part * part;
+    lanes sum = part * 7.0376836292e-2f - 1.1514610310e-1f;
+    sum = sum * part + 1.1676998740e-1f;
+    sum = sum * part - 1.2420140846e-1f;
+    sum = sum * part + 1.4249322787e-1f;
+    sum = sum * part - 1.6668057665e-1f;
+    sum = sum * part + 2.0000714765e-1f;
+    sum = sum * part - 2.4999993993e-1f;
+    sum = sum * part + 3.3333331174e-1f;
+    sum = sum * part * square - power * 2.12194440e-4f - 0.5f * square;
+    return part + sum + power * 0.693359375f;
+}
+
 #endif

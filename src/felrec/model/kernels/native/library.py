@@ -30,6 +30,8 @@ def library() -> ctypes.CDLL | None:
     kernels.felrec_change.argtypes = [ctypes.c_void_p] * 3
     kernels.felrec_encode.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2
     kernels.felrec_apply.argtypes, kernels.felrec_apply.restype = [ctypes.c_void_p] * 2, ctypes.c_int64
+    kernels.felrec_renew_items.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int64]
+    kernels.felrec_bound_items.argtypes, kernels.felrec_bound_items.restype = [ctypes.c_void_p], None
     return kernels
 
 

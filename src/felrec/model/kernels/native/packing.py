@@ -131,6 +131,21 @@ def encoder_weights(vectors: Vectors | None, kind: int = ITEM_SEQUENCE) -> Float
     return _flat(parts)
 
 
+def item_weights(network: MLPEnsemble, slopes: Tensor, of_log: Tensor) -> tuple[tuple[Floats, ...], float]:
+    """First weights (features, hidden of all members), biases, last weights, slopes of all features; the last bias.
+
+    What the network adds for the features of the log becomes part of the biases.
+    """
+    first, last = zip(*(_linear_layers(member) for member in network.networks), strict=True)
+    features, members = first[0].in_features - len(of_log), len(first)
+    weights = _side_by_side([layer.weight[:, :features].T for layer in first])
+    biases = _flat([layer.bias + layer.weight[:, features:] @ of_log for layer in first])
+    outputs = _flat([layer.weight[0] / members for layer in last])
+    all_slopes = np.zeros(features, dtype=np.float32)
+    all_slopes[: len(slopes)] = slopes.detach().numpy()
+    return (weights, biases, outputs, all_slopes), float(np.mean([layer.bias.item() for layer in last]))
+
+
 def _flat(parts: list[Tensor]) -> Floats:
     flat: Floats = torch.cat([part.detach().reshape(-1) for part in parts]).numpy()
     return flat

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sized
-from typing import Any
 
 import torch
 
-from felrec.data.tables.growing import GrowingArray
+from felrec.model.kernels.native import event_tables as native
 from felrec.model.kernels.native.event_tables import State
+from felrec.model.kernels.native.moving import MovingTables
 from felrec.model.kernels.native.packing import encoder_sizes, encoder_weights
 from felrec.model.kernels.native.tables import Counts, Encoder, address
 from felrec.model.kernels.weight_version import weight_version
@@ -18,6 +17,7 @@ from felrec.model.signals.item_links import ItemLinks
 from felrec.model.signals.repetition import Repetition
 from felrec.model.signals.seeds import SeededCache
 from felrec.model.signals.signal_set import SignalSet
+from felrec.model.signals.trend import Trend
 from felrec.model.signals.vectors import SOFT, Vectors
 
 _OF_HISTORIES = {"ring": "i4", "count": "i8"}
@@ -30,43 +30,31 @@ class StateView:
 
     def __init__(self, signals: SignalSet) -> None:
         self._signals, self._state = signals, State()
-        self._arrays: list[_Array] = []
-        self._lengths: list[tuple[ctypes.Structure, str, Sized]] = []
+        self._tables = tables = MovingTables()
         state, recent = self._state, signals.recent
         for histories, of in ((recent.users, state.users), (recent.items, state.items)):
             of.length = histories.length
-            self._follow(of, histories.growing, _OF_HISTORIES, "owners")
+            tables.follow_columns(of, histories.growing, _OF_HISTORIES, "owners")
         if signals.trend:
-            self._follow(state.trend, signals.trend.counts.growing, _OF_TREND, "rows")
-            self._arrays.append(_Array(state.trend, "log", "i8", signals.trend.counts, "log"))
+            follow_trend(tables, state.trend, signals.trend)
         pair_signals = (signals.repetition, state.own), (signals.together, state.near), (signals.follows, state.next)
         for signal, counts in pair_signals:
             self._follow_counts(signal, counts)
         if signals.profile:
-            self._arrays.append(_Array(state, "profile", "f4", signals.profile, "means"))
+            tables.follow(state, "profile", "f4", signals.profile, "means")
         if signals.hit_rates:
             state.cells = signals.hit_rates.counts.shape[1]
-            self._arrays.append(_Array(state, "rates", "f4", signals.hit_rates, "counts"))
+            tables.follow(state, "rates", "f4", signals.hit_rates, "counts")
         self._encoders = _Encoders(signals.vectors, state) if signals.vectors else None
 
     def current(self) -> int:
         """The address of the state, valid until the next change."""
-        for array in self._arrays:
-            array.look()
-        for at, name, rows in self._lengths:
-            setattr(at, name, len(rows))
+        self._tables.look()
         if self._signals.trend:
             self._state.trend.items = self._signals.trend.counts.items
         if self._encoders:
             self._encoders.look()
         return ctypes.addressof(self._state)
-
-    def _follow(
-        self, at: ctypes.Structure, columns: Mapping[str, GrowingArray], types: Mapping[str, str], length: str
-    ) -> None:
-        for name, column in columns.items():
-            self._arrays.append(_Array(at, name, types[name], column, "room"))
-        self._lengths.append((at, length, next(iter(columns.values()))))
 
     def _follow_counts(self, signal: Repetition | ItemLinks | None, at: Counts) -> None:
         rates, at.first_rate = self._signals.hit_rates, -1
@@ -76,24 +64,13 @@ class StateView:
         at.reach = signal.reach if isinstance(signal, ItemLinks) else 0
         if rates:
             at.first_rate = int(rates.starts[self._signals.of_pairs.index(signal)])
-        self._follow(at, signal.counts.growing, _OF_COUNTS, "owners")
+        self._tables.follow_columns(at, signal.counts.growing, _OF_COUNTS, "owners")
 
 
-class _Array:
-    """The address of an array in a structure. An attribute of a table becomes another array when it grows."""
-
-    __slots__ = ("_at", "_attribute", "_dtype", "_field", "_seen", "_table")
-
-    def __init__(self, at: ctypes.Structure, field: str, dtype: str, table: object, attribute: str) -> None:
-        self._at, self._field, self._dtype, self._table, self._attribute = at, field, dtype, table, attribute
-        self._seen: Any = None
-
-    def look(self) -> None:
-        """Look where it is now."""
-        array = getattr(self._table, self._attribute)
-        if array is not self._seen:
-            setattr(self._at, self._field, address(array, self._dtype))
-            self._seen = array
+def follow_trend(tables: MovingTables, at: native.Trend, trend: Trend) -> None:
+    """Let a structure follow the counts of a trend, but for the number of items."""
+    tables.follow_columns(at, trend.counts.growing, _OF_TREND, "rows")
+    tables.follow(at, "log", "i8", trend.counts, "log")
 
 
 class _Encoders:
