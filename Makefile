@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 KERNELS := $(sort $(wildcard src/felrec/model/kernels/native/*.[ch]))
 STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt $(KERNELS) | cksum | cut -d' ' -f1)
 
-.PHONY: setup demo test lint types docs cli-reference bench clean
+.PHONY: setup demo test lint types docs cli-reference typescript-client bench clean
 
 setup: $(STAMP)
 
@@ -29,6 +29,7 @@ types: setup
 
 test: setup lint types
 	@tests/install_browser.sh
+	@tests/install_node.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal  # one worker a core: they must not share
 
 docs: setup
@@ -37,9 +38,13 @@ docs: setup
 cli-reference: setup
 	$(BIN)/python docs/generate_cli.py
 
+typescript-client: setup
+	$(BIN)/python clients/generate.py
+	cd clients/typescript && npm ci --no-audit --no-fund && npm run generate && npm run build
+
 # make bench CHECKOUT=/path/to/authors/clone DATA=/folder/with/logs BENCH="--only replay --update"
 bench: setup
 	$(BIN)/python benchmarks/run.py $(CHECKOUT) $(if $(DATA),--data $(DATA)) $(BENCH)
 
 clean:
-	rm -rf $(VENV) src/felrec/model/kernels/native/*.so build dist site runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) src/felrec/model/kernels/native/*.so build dist site clients/typescript/node_modules clients/typescript/dist runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
