@@ -24,7 +24,7 @@ EVENT = {"user": "ada", "item": "a"}
         ("GET", "/v1", 404, "not_found"),
         ("GET", "/v1/stats/", 404, "not_found"),
         ("DELETE", "/v1/users/", 404, "not_found"),
-        ("GET", "/docs", 404, "not_found"),
+        ("GET", "/redoc", 404, "not_found"),
         ("GET", "/static/../api.py", 404, "not_found"),
         ("GET", "/static/%2e%2e/api.py", 404, "not_found"),
         ("DELETE", "/v1/interactions", 405, "method_not_allowed"),

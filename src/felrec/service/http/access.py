@@ -20,7 +20,7 @@ from felrec.service.http.metrics import Metrics
 from felrec.service.http.problems import Problem
 from felrec.service.http.rates import RateLimits
 
-PUBLIC = ("/", "/healthz", "/readyz", "/openapi.json")  # without personal data, like everything under /static/
+PUBLIC = ("/", "/docs", "/healthz", "/readyz", "/openapi.json")  # without personal data, like everything under /static/
 READING = ("GET", "HEAD", "OPTIONS")
 T = TypeVar("T")
 QUESTION = "/v1/recommendations"  # a POST that changes nothing

@@ -58,7 +58,7 @@ def create_app(
         title="felrec",
         version=__version__,
         description=DESCRIPTION,
-        docs_url=None,  # both load scripts from other sites
+        docs_url=None,  # both load scripts from other sites; /docs has its own page
         redoc_url=None,
         redirect_slashes=False,  # behind a proxy it would redirect to the wrong address
         lifespan=_lifespan,
@@ -73,6 +73,7 @@ def create_app(
     for router in (*frequent, *others):
         app.include_router(router)
     app.add_api_route("/", _page, include_in_schema=False)
+    app.add_api_route("/docs", _docs, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
     for kind in EXPECTED:
         app.add_exception_handler(kind, refuse)
@@ -106,6 +107,10 @@ def _build_routes(app: FastAPI) -> None:
 
 async def _page() -> Response:
     return FileResponse(PAGE / "index.html")
+
+
+async def _docs() -> Response:
+    return FileResponse(PAGE / "docs.html")
 
 
 def _finished(service: Service, scope: Scope, status: int, seconds: float) -> None:
