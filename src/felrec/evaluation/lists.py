@@ -32,14 +32,23 @@ def top_items(scores: Tensor, candidates: Rows, k: int) -> Lists:
     if not (found := min(k, scores.shape[1])):
         return lists
     scores = torch.where(scores.isnan(), -torch.inf, scores)
-    least = scores.topk(found, dim=1).values[:, -1:]  # topk leaves open which of several equal scores it takes
-    better, equal = scores > least, scores == least
-    wanted = better | (equal & (equal.cumsum(dim=1) <= found - better.sum(dim=1, keepdim=True)))
-    columns = wanted.nonzero()[:, 1].reshape(len(scores), found)
+    best = scores.topk(found, dim=1)
+    columns = best.indices.sort(dim=1).values
+    # topk leaves open which of several equal scores it takes, so rows where that matters are cut again.
+    least = best.values[:, -1:]
+    cut = ((scores >= least).sum(dim=1) > found).nonzero()[:, 0]
+    columns[cut] = _first_of_equals(scores[cut], least[cut], found)
     ordered = scores.gather(1, columns).sort(dim=1, descending=True, stable=True)
     items = candidates[columns.gather(1, ordered.indices).cpu().numpy()]
     lists[:, :found] = np.where((ordered.values > -torch.inf).cpu().numpy(), items, -1)
     return lists
+
+
+def _first_of_equals(scores: Tensor, least: Tensor, found: int) -> Tensor:
+    """The columns (B, found) of all scores above `least` (B, 1), and of the first that are equal to it, ascending."""
+    better, equal = scores > least, scores == least
+    wanted = better | (equal & (equal.cumsum(dim=1) <= found - better.sum(dim=1, keepdim=True)))
+    return wanted.nonzero()[:, 1].reshape(len(scores), found)
 
 
 def list_metrics(
