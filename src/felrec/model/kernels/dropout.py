@@ -29,20 +29,26 @@ class Masks:
 
     def __init__(self, rate: float, generator: torch.Generator) -> None:
         self.generator = generator
-        self._dropped = round(rate * _STEPS)
-        self.scale = _STEPS / (_STEPS - self._dropped)
+        self._rate = rate
         self.size = _POOL  # of the pool; part of the state for resuming
         self._pool = torch.empty(0, device=generator.device)
 
-    def refresh(self) -> None:
-        """Draw a new pool; views of the old one stay valid."""
-        self._pool = self._draw(self.size)
+    def refresh(self, dtype: torch.dtype = torch.float32) -> None:
+        """Draw a new pool; views of the old one stay valid.
+
+        In bfloat16 the rate is the nearest one whose scale has few enough bits, so that the mean stays exact: 0.099
+        for 0.1.
+        """
+        exact = _STEPS / (_STEPS - round(self._rate * _STEPS))
+        self.scale = float(torch.tensor(exact, dtype=dtype))
+        self._dropped = round(_STEPS - _STEPS / self.scale)
+        self._pool = self._draw(self.size, dtype)
 
     def reserve(self, values: int) -> None:
         """Make the pool large enough for masks of this many values."""
         if 2 * values > self.size:
             self.size = 2 * values
-            self.refresh()
+            self.refresh(self._pool.dtype)
 
     def fork(self) -> Masks:
         """Masks from the same pool with their own random offsets, for another thread."""
@@ -59,15 +65,15 @@ class Masks:
         )
         return self._pool.narrow(0, int(start), like.numel()).view(like.shape)
 
-    def _draw(self, size: int) -> Tensor:
+    def _draw(self, size: int, dtype: torch.dtype) -> Tensor:
         device = self.generator.device
         if device.type != "cpu":
-            kept = torch.empty(size, device=device).bernoulli_(1 / self.scale, generator=self.generator)
+            kept = torch.empty(size, device=device, dtype=dtype).bernoulli_(1 / self.scale, generator=self.generator)
             return kept.mul_(self.scale)
         words = torch.empty((size + 3) // 4, dtype=torch.int64)  # four 16-bit numbers in each
         words.random_(-(2**63), None, generator=self.generator)
         decisions = words.view(torch.int16)[:size] >= self._dropped - _STEPS // 2
-        return decisions.to(torch.float32).mul_(self.scale)
+        return decisions.to(dtype).mul_(self.scale)
 
 
 def drop(x: Tensor, masks: Masks | None) -> Tensor:

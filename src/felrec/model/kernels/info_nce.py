@@ -17,20 +17,20 @@ def info_nce(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: floa
     Only the queries get a gradient. It is computed together with the loss, some queries at a time, so that the scores
     (B, K) stay in the CPU cache and are not kept.
     """
-    loss: Tensor = _InfoNCE.apply(queries, keys, negatives, temperature)  # type: ignore[no-untyped-call]
+    with torch.autocast(queries.device.type, enabled=False):  # a score of ±14 has only one decimal in bfloat16
+        loss: Tensor = _InfoNCE.apply(queries.to(negatives.dtype), keys.to(negatives.dtype), negatives, temperature)  # type: ignore[no-untyped-call]
     return loss
 
 
 class _InfoNCE(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-        queries = queries.to(negatives.dtype)  # under autocast they may have fewer bits
         gradient = torch.empty_like(queries)
         scaled = queries / temperature
         positive = (scaled * keys).sum(dim=1)  # (B,)
         losses = torch.empty_like(positive)
         for part in _parts(len(queries), len(negatives)):
-            weights = (scaled[part] @ negatives.T).to(queries.dtype)  # (b, K)
+            weights = scaled[part] @ negatives.T  # (b, K)
             highest = torch.maximum(weights.amax(dim=1), positive[part])
             weights.sub_(highest[:, None]).exp_()
             own = torch.exp(positive[part] - highest)

@@ -36,23 +36,26 @@ def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
 
 
 def differentiable_in_parallel(
-    work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor]
+    work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor], used: Sequence[Tensor]
 ) -> Tensor:
     """The concatenated results (b, …) of all pieces; forward and backward passes run in parallel.
 
-    `parameters` are all tensors that need gradients. Gradients are summed in the order of the pieces, so that training
-    is reproducible.
+    `parameters` are all tensors that need gradients, and `used` those that `work` reads: the same, or copies of them
+    in another precision. Gradients are summed in the order of the pieces, so that training is reproducible, and in the
+    precision of the parameters.
     """
-    joined: Tensor = _Pieces.apply(work, pieces, *parameters)  # type: ignore[no-untyped-call]
+    joined: Tensor = _Pieces.apply(work, pieces, used, *parameters)  # type: ignore[no-untyped-call]
     return joined
 
 
 class _Pieces(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, work: Callable[[T], Tensor], pieces: Sequence[T], *parameters: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, work: Callable[[T], Tensor], pieces: Sequence[T], used: Sequence[Tensor], *parameters: Tensor
+    ) -> Tensor:
         with torch.enable_grad():
             results = list(in_parallel(work, pieces))
-        ctx.results, ctx.parameters = results, parameters
+        ctx.results, ctx.used, ctx.precisions = results, used, [parameter.dtype for parameter in parameters]
         return torch.cat([result.detach() for result in results])
 
     @staticmethod
@@ -60,14 +63,14 @@ class _Pieces(torch.autograd.Function):
         shares = torch.split(gradients[0], [len(result) for result in ctx.results])
 
         def of_piece(piece: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
-            found: tuple[Tensor, ...] = torch.autograd.grad(piece[0], ctx.parameters, piece[1], materialize_grads=True)
-            return found
+            found = torch.autograd.grad(piece[0], ctx.used, piece[1], materialize_grads=True)
+            return tuple(one.to(precision) for one, precision in zip(found, ctx.precisions, strict=True))
 
         sums: list[Tensor] = []  # summed one by one: all of them together would be hundreds of megabytes
         for of_parameters in in_parallel(of_piece, list(zip(ctx.results, shares, strict=True))):
             sums = [a.add_(b) for a, b in zip(sums, of_parameters, strict=True)] if sums else list(of_parameters)
         del ctx.results
-        return None, None, *sums
+        return None, None, None, *sums
 
 
 @cache

@@ -64,26 +64,32 @@ class Sequences:
 
 
 def encode(
-    encoder: nn.Module, sides: tuple[Sequences, ...], dropout: Masks | None = None, widest: int = 0
+    encoder: nn.Module,
+    sides: tuple[Sequences, ...],
+    dropout: Masks | None = None,
+    widest: int = 0,
+    used: nn.Module | None = None,
 ) -> tuple[Tensor, ...]:
     """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, one chunk per core at a time.
 
-    Dropout needs masks for at most `widest` values per position.
+    Dropout needs masks for at most `widest` values per position. `used` is a copy of the encoder in another precision,
+    which computes in its place.
     """
+    used = encoder if used is None else used
     if dropout is not None:
         dropout.reserve(max(side.largest_chunk for side in sides) * widest)
     chunks = [(side, chunk, dropout and dropout.fork()) for side in sides for chunk in side.chunks]
 
     def work(piece: tuple[Sequences, NDArray[np.int64], Masks | None]) -> Tensor:
         side, chunk, masks = piece
-        encoded: Tensor = encoder(*side.read(chunk), side.kind, masks)
+        encoded: Tensor = used(*side.read(chunk), side.kind, masks)
         return encoded
 
     cache = sides[0].cache
     if cache.device.type != "cpu":
         encoded = torch.cat([work(chunk) for chunk in chunks])
     elif torch.is_grad_enabled():
-        encoded = differentiable_in_parallel(work, chunks, list(encoder.parameters()))
+        encoded = differentiable_in_parallel(work, chunks, list(encoder.parameters()), list(used.parameters()))
     else:
         encoded = torch.cat([torch.zeros(0, cache.width), *in_parallel(work, chunks)])
     parts = torch.split(encoded, [len(side) for side in sides])

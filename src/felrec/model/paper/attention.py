@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Self
 
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from felrec.config import Settings
 from felrec.model.kernels.dropout import Masks, add_dropped, relu_dropped
+from felrec.model.kernels.short_attention import short_attention
 
 
 class TransformerSettings(Settings):
@@ -41,11 +43,17 @@ class SelfAttention(nn.Module):
         """(B, N, D) -> (B, N, D); `mask` (B, N) is true where a position may be attended to."""
         B, N, D = x.shape  # noqa: N806
         packed = self.query_key_value(x).view(B, N, 3, self.heads, D // self.heads)
+        output: Tensor = self.output(self._mix(packed, mask).reshape(B, N, D))
+        return output
+
+    def _mix(self, packed: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, N, 3, H, D/H) -> (B, N, H, D/H)."""
+        if packed.dtype is torch.bfloat16 and packed.device.type == "cpu":
+            return short_attention(packed, mask, self.causal)
         query, key, value = packed.permute(2, 0, 3, 1, 4)  # each (B, H, N, D/H)
         allowed = None if mask is None else mask[:, None, None, :]  # broadcast: never N × N per sequence
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, is_causal=self.causal)
-        output: Tensor = self.output(mixed.transpose(1, 2).reshape(B, N, D))
-        return output
+        return mixed.transpose(1, 2)
 
 
 class TransformerBlock(nn.Module):

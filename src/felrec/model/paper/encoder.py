@@ -45,14 +45,19 @@ class Encoder(nn.Module):
         """
         x = vectors if self.types is None else vectors + self.types[kind]
         x = x * math.sqrt(self.width) + self.positions[len(self.positions) - x.shape[1] :]
-        x = self.input_norm(drop(x, dropout))
+        x = self.input_norm(drop(x, dropout)).to(self.blocks_precision)
         attention_mask = None if bool(mask.all()) else mask
         for block in self.blocks:
             x = block(x, attention_mask, dropout)
-        weight = mask.to(x.dtype) / mask.sum(dim=1, keepdim=True)  # (B, N): the mean over valid positions
-        pooled = torch.einsum("bnd,bn->bd", x, weight)
+        weight = mask.to(vectors.dtype) / mask.sum(dim=1, keepdim=True)  # (B, N): the mean over valid positions
+        pooled = torch.einsum("bnd,bn->bd", x.to(vectors.dtype), weight)
         encoded: Tensor = self.output(pooled)
         return encoded
+
+    @property
+    def blocks_precision(self) -> torch.dtype:
+        """The precision of the blocks, in which almost all arithmetic is; the rest has that of the vectors."""
+        return next(self.blocks.parameters()).dtype
 
 
 def with_empty_slot(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

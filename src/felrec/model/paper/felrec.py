@@ -18,6 +18,7 @@ from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
+from felrec.model.kernels.bfloat16 import ShortCopy
 from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.dropout import Masks
 from felrec.model.kernels.inference import inference
@@ -45,7 +46,11 @@ class FELRecSettings(TransformerSettings):
     score_from: Literal["vectors", "projections"] = Field("vectors", description="inputs of the cosine")
     neighbours: int = Field(0, ge=0, description="score with the mean of this many nearest users (10 is -NN); 0: off")
 
-    of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours"})
+    inference_precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of encoding without training: validation, evaluation, replay and serving, on a CPU"
+    )
+
+    of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours", "inference_precision"})
 
 
 class FELRec(LearnedWeights):
@@ -72,6 +77,7 @@ class FELRec(LearnedWeights):
             else:
                 self.objective = Predict(s.width, *heads)
         initialise(self, generator)
+        self._short_encoder = ShortCopy(self.encoder)
         self.device = torch.device(device)
         self.to(self.device)
         self.masks = Masks(s.dropout, torch.Generator(self.device).manual_seed(seed + 1))
@@ -156,7 +162,7 @@ class FELRec(LearnedWeights):
 
         An event that is not trained on is encoded without gradients, and only if its vector stays in a cache.
         """
-        self.masks.refresh()
+        self.masks.refresh(torch.bfloat16 if self._is_short() else torch.float32)
         batch = step.events
         users, items = self._before(batch)
         trained = np.arange(len(batch)) if step.trained is None else np.flatnonzero(step.trained)
@@ -226,7 +232,18 @@ class FELRec(LearnedWeights):
     def _encode(self, *sides: Sequences) -> tuple[Tensor, ...]:
         """Vectors (B, D) of each side's histories."""
         dropout = self.masks if self.training and self.settings.dropout else None
-        return encode(self.encoder, sides, dropout, self.settings.feed_forward)
+        if not self._is_short():
+            return encode(self.encoder, sides, dropout, self.settings.feed_forward)
+        with torch.autocast("cpu", enabled=False):  # the copy has its precisions: conversions between them take time
+            return encode(self.encoder, sides, dropout, self.settings.feed_forward, self._short_encoder.get())
+
+    def _is_short(self) -> bool:
+        """Whether to encode in bfloat16: in training if the trainer says so by autocast, otherwise by the setting."""
+        if self.device.type != "cpu":
+            return False  # autocast does it there
+        if self.training:
+            return torch.is_autocast_enabled("cpu")
+        return self.settings.inference_precision == "bfloat16"
 
     def _match(self, users: Tensor, candidates: Rows, rows: Rows) -> Tensor:
         """Scores (B, C) of user vectors (B, D) and cached items; -inf for an item never observed."""

@@ -1,0 +1,48 @@
+"""Compute the blocks of an encoder in bfloat16, where a processor multiplies twice as fast as in float32."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from copy import deepcopy
+from functools import cache
+
+import torch
+
+from felrec.model.paper.encoder import Encoder
+
+_log = logging.getLogger(__name__)
+
+
+class ShortCopy:
+    """A copy of an encoder with blocks in bfloat16, made again whenever the weights have changed."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._kept: tuple[list[tuple[int, int]], Encoder] | None = None
+
+    def get(self) -> Encoder:
+        """The copy of the weights as they are now."""
+        _warn_if_slow()
+        now = [(weight.data_ptr(), weight._version) for weight in self._encoder.parameters()]
+        kept = self._kept
+        if kept is None or kept[0] != now:
+            short = deepcopy(self._encoder)
+            short.blocks.to(torch.bfloat16)
+            self._kept = kept = now, short  # one assignment: several threads may score
+        return kept[1]
+
+
+@cache
+def is_native() -> bool:
+    """Whether this processor has instructions for bfloat16."""
+    if platform.machine().lower() in ("arm64", "aarch64"):
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return bool(torch.cpu._is_avx512_bf16_supported())  # torch's other check counts AVX-512 without them too
+
+
+@cache
+def _warn_if_slow() -> None:
+    """One line for the whole process."""
+    if not is_native():
+        _log.warning("this processor has no instructions for bfloat16, so it is slower than float32")
