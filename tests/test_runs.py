@@ -214,8 +214,19 @@ def test_another_log_needs_its_own_cache(model: FittedModel) -> None:
 
 def test_only_scoring_can_be_changed_after_training(run: Path) -> None:
     assert felrec.load(run, settings={"neighbours": 3}).recommender.settings.neighbours == 3  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match="cannot be changed after training; only these can: neighbours, score_from"):
+    only = "inference_precision, neighbours, score_from"
+    with pytest.raises(ConfigError, match=f"cannot be changed after training; only these can: {only}"):
         felrec.load(run, settings={"history_length": 4})
+
+
+def test_precisions_are_saved_with_a_run_and_checked(tmp_path: Path) -> None:
+    short = {"precision": "bfloat16", "inference_precision": "bfloat16"}
+    felrec.train(SPLIT, "felrec-q", tmp_path / "q", {**TINY, **short})
+    saved = json.loads((tmp_path / "q" / "manifest.json").read_text())
+    assert saved["training"]["precision"] == saved["settings"]["inference_precision"] == "bfloat16"
+    assert felrec.load(tmp_path / "q").recommender.settings.inference_precision == "bfloat16"  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="inference_precision='int8'"):
+        felrec.train(SPLIT, "felrec-q", tmp_path / "other", {**TINY, "inference_precision": "int8"})
 
 
 def test_same_seed_same_result_other_seed_other(tmp_path: Path) -> None:

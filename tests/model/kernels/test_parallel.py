@@ -38,22 +38,24 @@ def events(count: int, seed: int) -> Events:
     return Events.of(generator.integers(0, 30, count), generator.integers(0, 20, count), np.arange(count))
 
 
-def learned() -> dict[str, torch.Tensor]:
-    """Loss, gradients, vectors and dropout after two steps, of a model with dropout."""
+def learned(short: bool) -> dict[str, torch.Tensor]:
+    """Loss, gradients, vectors and dropout after two steps, of a model with dropout, in bfloat16 or float32."""
     model = FELRec(FELRecSettings(**SMALL), seed=3).train()
-    model.loss(TimeBatch(events(80, 0)))
-    loss = model.loss(TimeBatch(events(80, 1), np.arange(80) % 2 == 0))
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=short):
+        model.loss(TimeBatch(events(80, 0)))
+        loss = model.loss(TimeBatch(events(80, 1), np.arange(80) % 2 == 0))
     loss.backward()  # type: ignore[no-untyped-call]
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     return {"loss": loss.detach(), **gradients, **model.state(), **model.memory()}
 
 
-def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("short", [False, True])
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch, short: bool) -> None:
     monkeypatch.setattr(sequences, "_TOKENS", 20)  # many chunks
     before, found = torch.get_num_threads(), []
     for threads in (1, 3, 3):
         torch.set_num_threads(threads)
-        found.append(learned())
+        found.append(learned(short))
     torch.set_num_threads(before)
     assert len(found[0]) > 20
     torch.testing.assert_close(found[1], found[0], atol=1e-4, rtol=1e-5)

@@ -103,6 +103,18 @@ def test_dropout_keeps_the_mean_and_drops_its_share() -> None:
     assert drop(ones, None) is ones
 
 
+def test_masks_in_bfloat16_keep_the_mean_too() -> None:
+    pool = Masks(0.1, torch.Generator().manual_seed(6))
+    pool.refresh(torch.bfloat16)
+    mask = pool.take(torch.ones(1001, 333))
+    assert mask.dtype == torch.bfloat16
+    assert mask.unique().tolist() == [0, pool.scale]
+    assert float((mask == 0).float().mean()) == pytest.approx(0.1, abs=0.004)
+    assert pool.scale * float((mask != 0).float().mean()) == pytest.approx(1, abs=0.001)
+    pool.reserve(3_000_000)  # a larger pool has the same precision
+    assert pool.take(mask).dtype == torch.bfloat16
+
+
 def test_masks_differ_from_use_to_use_and_from_batch_to_batch() -> None:
     pool, ones = masks(0.5, 7), torch.ones(1000)
     first, second = drop(ones, pool), drop(ones, pool)

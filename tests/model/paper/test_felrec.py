@@ -164,3 +164,40 @@ def test_any_batch_and_queue_size_train_together(batch: int, queue_size: int) ->
     model = small(queue_size=queue_size).train()
     for seed in range(3):
         assert model.loss(TimeBatch(random_events(batch, seed=seed))).isfinite()
+
+
+def test_inference_in_bfloat16_gives_almost_the_same_vectors_and_leaves_float32_alone() -> None:
+    events = random_events(60)
+    long, short = small(width=32), small(width=32, inference_precision="bfloat16")
+    for model in (long, short):
+        model.observe(events)
+    exact, near = long.state()["user_cache"], short.state()["user_cache"]
+    assert near.dtype == torch.float32
+    assert not torch.equal(near, exact)
+    assert float(F.cosine_similarity(near, exact, dim=1).min()) > 0.999
+    sequences = long.eval()._of_users(np.arange(12, dtype=np.int32))
+    with torch.no_grad():
+        directly = torch.cat([long.encoder(*sequences.read(chunk), sequences.kind) for chunk in sequences.chunks])
+        assert torch.equal(long._encode(sequences)[0], directly[sequences.places])
+
+
+def test_gradients_in_bfloat16_are_almost_those_of_float32() -> None:
+    found = {}
+    for short in (False, True):
+        model = small(width=32, history_length=8, dropout=0.0).train()
+        for cache in (model.users.cache, model.items.cache):  # users must not differ by rounding alone
+            cache.restore(torch.randn(12, 32, generator=torch.Generator().manual_seed(0)))
+        model._append(random_events(100))
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=short):
+            loss = model.loss(TimeBatch(random_events(64, seed=1)))
+        loss.backward()  # type: ignore[no-untyped-call]
+        found[short] = loss.item(), {name: p.grad for name, p in model.encoder.named_parameters()}
+    assert found[True][0] == pytest.approx(found[False][0], rel=0.02)
+    assert found[True][0] != found[False][0]
+    for name, exact in found[False][1].items():
+        near = found[True][1][name]
+        assert exact is not None
+        assert near is not None
+        assert near.dtype == torch.float32
+        if name not in ("output.bias", "blocks.0.feed_forward_norm.bias"):  # the heads subtract means: only rounding
+            assert float(F.cosine_similarity(near.flatten(), exact.flatten(), dim=0)) > 0.9, name

@@ -8,6 +8,7 @@ from copy import deepcopy
 from functools import cache
 
 import torch
+from torch import nn
 
 from felrec.model.paper.encoder import Encoder
 
@@ -15,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class ShortCopy:
-    """A copy of an encoder with blocks in bfloat16, made again whenever the weights have changed."""
+    """A copy of an encoder whose blocks compute in bfloat16, made again whenever the weights have changed."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -27,10 +28,17 @@ class ShortCopy:
         now = [(weight.data_ptr(), weight._version) for weight in self._encoder.parameters()]
         kept = self._kept
         if kept is None or kept[0] != now:
-            short = deepcopy(self._encoder)
-            short.blocks.to(torch.bfloat16)
-            self._kept = kept = now, short  # one assignment: several threads may score
+            self._kept = kept = now, _shortened(self._encoder)  # one assignment: several threads may score
         return kept[1]
+
+
+def _shortened(encoder: Encoder) -> Encoder:
+    """A copy with the linear layers of the blocks in bfloat16; LayerNorm reads and writes it with its own weights."""
+    short = deepcopy(encoder)
+    for part in short.blocks.modules():
+        if isinstance(part, nn.Linear):
+            part.to(torch.bfloat16)
+    return short
 
 
 @cache

@@ -19,7 +19,7 @@ def short_attention(packed: Tensor, mask: Tensor | None, causal: bool) -> Tensor
 
     `mask` (B, N) is true where a position may be attended to.
     """
-    B, N, _, heads, _ = packed.shape  # noqa: N806
+    N, heads = packed.shape[1], packed.shape[3]  # noqa: N806
     barred = None
     if mask is not None:
         barred = torch.zeros(mask.shape, dtype=packed.dtype, device=packed.device).masked_fill_(~mask, _NEVER)
@@ -27,7 +27,8 @@ def short_attention(packed: Tensor, mask: Tensor | None, causal: bool) -> Tensor
     if causal:
         later = torch.full((N, N), _NEVER, dtype=packed.dtype, device=packed.device).triu_(1)
         barred = later if barred is None else barred + later
-    mixed: Tensor = _ShortAttention.apply(packed, barred)  # type: ignore[no-untyped-call]
+    with torch.autocast(packed.device.type, enabled=False):  # it would compute the softmax in float32
+        mixed: Tensor = _ShortAttention.apply(packed, barred)  # type: ignore[no-untyped-call]
     return mixed
 
 

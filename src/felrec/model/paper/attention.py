@@ -12,6 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 from felrec.config import Settings
 from felrec.model.kernels.dropout import Masks, add_dropped, relu_dropped
 from felrec.model.kernels.short_attention import short_attention
+from felrec.model.kernels.short_norm import layer_norm
 
 
 class TransformerSettings(Settings):
@@ -69,7 +70,6 @@ class TransformerBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None, dropout: Masks | None) -> Tensor:
         """(B, N, D) -> (B, N, D)."""
-        x = self.attention_norm(add_dropped(x, self.attention(x, mask), dropout))
+        x = layer_norm(add_dropped(x, self.attention(x, mask), dropout), self.attention_norm)
         hidden = relu_dropped(self.expand(x), dropout)  # (B, N, F)
-        transformed: Tensor = self.feed_forward_norm(add_dropped(x, self.contract(hidden), dropout))
-        return transformed
+        return layer_norm(add_dropped(x, self.contract(hidden), dropout), self.feed_forward_norm)

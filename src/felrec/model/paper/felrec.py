@@ -174,7 +174,8 @@ class FELRec(LearnedWeights):
             cache.write(rows[trained], encoded[i])
             cache.write(rows[rest[i]], others[i])  # written last: these are the last events of their rows
         self._append(batch)
-        loss: Tensor = self.objective(*encoded)
+        with torch.autocast(self.device.type, enabled=False):
+            loss: Tensor = self.objective(*encoded)
         return loss
 
     def memory(self) -> Tensors:
