@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import timing
 import torch
 from machine import describe
 from timing import Timings
@@ -70,6 +72,7 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("checkout", type=Path, nargs="?", help="a clone of github.com/kweimann/FELRec")
     parser.add_argument("--laps", type=int, default=5, help="number of laps per side, timed in turns")
     parser.add_argument("--threads", type=int, help="of torch, for both sides (default: torch's own choice)")
+    parser.add_argument("--cpu-time", action="store_true", help="compare CPU time: for a busy machine and one thread")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override the paper's sizes")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -80,6 +83,8 @@ def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
+    if arguments.cpu_time:
+        timing.clock = time.process_time
     return arguments
 
 

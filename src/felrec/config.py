@@ -44,7 +44,7 @@ class TrainingSettings(Settings):
         "auto", description="whether validation excludes seen items, as in felrec evaluate"
     )
     checkpoint_seconds: float = Field(120.0, gt=0, description="minimum time between checkpoints within an epoch")
-    precision: Literal["float32", "bfloat16"] = Field("float32", description="bfloat16 is autocast")
+    precision: Literal["float32", "bfloat16"] = Field("float32", description="in which the loss is computed")
     tensorboard: bool = Field(False, description="write scalars for TensorBoard into the run directory")
     seed: int = Field(0, ge=0, lt=2**62, description="of weights, dropout and queues")
 
