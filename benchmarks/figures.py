@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import timing
+import machine
 import torch
 from machine import describe
 from timing import Timings
@@ -84,19 +84,19 @@ def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     if arguments.cpu_time:
-        timing.clock = time.process_time
+        machine.clock = time.process_time
     return arguments
 
 
 def report(figures: Sequence[Figure], as_json: bool) -> None:
     """Print figures and the machine."""
-    machine = describe()
+    here = describe()
     if as_json:
-        print(json.dumps({"machine": machine, "figures": [asdict(figure) for figure in figures]}, indent=2))
+        print(json.dumps({"machine": here, "figures": [asdict(figure) for figure in figures]}, indent=2))
         return
     for figure in figures:
         print("\n".join(figure.lines()), end="\n\n")
     print(
-        f"{machine['cpu']}, {machine['threads']} threads, {machine['gflops']:.0f} GFLOP/s,"
-        f" {machine['copy_gb_per_second']:.0f} GB/s copied, torch {machine['torch']}"
+        f"{here['cpu']}, {here['threads']} threads, {here['gflops']:.0f} GFLOP/s,"
+        f" {here['copy_gb_per_second']:.0f} GB/s copied, torch {here['torch']}"
     )

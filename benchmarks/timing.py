@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import machine
 import numpy as np
 from machine import calibration_seconds
-
-clock: Callable[[], float] = time.perf_counter  # or time.process_time, by --cpu-time
 
 Lap = Callable[[int], int]
 """Does portion number n of the work and returns its number of events."""
@@ -68,6 +66,6 @@ def over(run: Callable[[int, int], int], start: int, size: int) -> Lap:
 
 def seconds_per_event(run: Lap, lap: int) -> float:
     """Time one lap."""
-    began = clock()
+    began = machine.clock()
     events = run(lap)
-    return (clock() - began) / events
+    return (machine.clock() - began) / events
