@@ -15,7 +15,7 @@ from felrec.answers.types import BestItems
 from felrec.data.events import Rows
 from felrec.errors import Stopped
 from felrec.recommender import Queries
-from felrec.service.engine import batch_scorer, ranking, similarity
+from felrec.service.engine import ranking, similarity
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Question
 from stores import fitted, made_up, open_engine, post, submit
@@ -187,7 +187,7 @@ def test_answers_that_were_slow_are_left_to_the_threads_until_they_are_quick_aga
 ) -> None:
     clock = iter(range(10**6))
     with monkeypatch.context() as patch:
-        patch.setattr(batch_scorer.time, "thread_time", lambda: float(next(clock)))
+        patch.setattr("time.thread_time", lambda: float(next(clock)))
         quick.recommend("user 1")  # it took a second
     assert quick.answer_now(Question("user 1")) is None
     for _ in range(200):

@@ -19,6 +19,11 @@ def in_a_thread(work: Any) -> threading.Thread:
     return thread
 
 
+def finish(futures: list[Future[int]]) -> None:
+    for number, future in enumerate(futures):
+        future.set_result(number)
+
+
 def test_many_results_wake_the_loop_once(monkeypatch: pytest.MonkeyPatch) -> None:
     futures: list[Future[int]] = [Future() for _ in range(50)]
 
@@ -34,7 +39,7 @@ def test_many_results_wake_the_loop_once(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
         waiting = [asyncio.ensure_future(completions.result(future)) for future in futures]
         await asyncio.sleep(0)  # all wait now
-        thread = in_a_thread(lambda: [future.set_result(number) for number, future in enumerate(futures)])
+        thread = in_a_thread(lambda: finish(futures))
         thread.join()  # the loop sleeps meanwhile
         return await asyncio.gather(*waiting), woken
 
@@ -44,7 +49,7 @@ def test_many_results_wake_the_loop_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_results_that_come_one_by_one_all_arrive() -> None:
     async def one_after_another() -> list[int]:
         completions, futures = Completions(), [Future[int]() for _ in range(200)]
-        thread = in_a_thread(lambda: [future.set_result(number) for number, future in enumerate(futures)])
+        thread = in_a_thread(lambda: finish(futures))
         found = [await asyncio.wait_for(completions.result(future), 20) for future in futures]
         thread.join()
         return found
