@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +16,7 @@ from felrec.errors import ConfigError, DataError
 from felrec.fitted import FittedModel
 
 LOG = felrec.synthetic_log(2_000, n_users=40, n_items=60, seed=5).log
-SMALL = {"epochs": 1, "width": 8, "heads": 2, "feed_forward": 8, "history_length": 8}
+SMALL: dict[str, Any] = {"epochs": 1, "width": 8, "heads": 2, "feed_forward": 8, "history_length": 8}
 
 
 @pytest.fixture(scope="module", params=["felrec-s", "popularity"])

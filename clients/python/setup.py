@@ -10,7 +10,7 @@ SOURCE = Path("..", "..", "src")
 MODULES = {"__init__", "errors", "ids", "version"}  # of felrec itself
 
 
-class OnlyTheClient(build_py):
+class OnlyTheClient(build_py):  # type: ignore[misc]  # setuptools has no types
     """Leaves out the modules of felrec that the client does not import."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[Any]:

@@ -74,8 +74,7 @@ def test_an_item_without_events_has_no_parts(model: FELRecS) -> None:
 
 
 def test_a_model_without_a_signal_never_names_it() -> None:
-    settings = {"epochs": 1, "width": 8, "heads": 2, "feed_forward": 8, "signals": "trend,together"}
-    fitted = felrec.fit(felrec.split_log(LOG), **settings)
+    fitted = felrec.fit(felrec.split_log(LOG), epochs=1, width=8, heads=2, feed_forward=8, signals="trend,together")
     recommender = fitted.recommender
     assert isinstance(recommender, FELRecS)
     parts = [part for of_item in recommender.explain(0, NOW, ITEMS[:20]) for part in of_item]

@@ -22,13 +22,14 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """Twelve people take bread, then butter; ada takes bread five times; kiwis are new; others take other things."""
     path: Path = tmp_path_factory.mktemp("groceries") / "s"
     engine = open_engine(path, felrec.load_pretrained())
-    events = [(f"other {n % 30}", f"thing {n * 7 % 40}", START + n) for n in range(400)]
+    events: list[tuple[str, str, float]] = [(f"other {n % 30}", f"thing {n * 7 % 40}", START + n) for n in range(400)]
     for n in range(12):
         events += [(f"person {n}", "bread", START + 1_000 + 10 * n), (f"person {n}", "butter", START + 1_001 + 10 * n)]
     events += [("ada", "bread", START + day * DAY) for day in (1, 2, 3, 4, 5)]
     events += [("person 0", "kiwi", START + 12 * DAY), ("other 1", "kiwi", START + 12 * DAY + 1)]
     events += [(f"other {n % 30}", "bread", START + 13 * DAY + n) for n in range(25)]
-    post(engine, sorted(events, key=lambda event: event[2]))
+    events.sort(key=lambda event: event[2])
+    post(engine, events)
     engine.put_item("bread", Attributes("Brown bread")).result()
     yield engine
     engine.close()
