@@ -198,3 +198,15 @@ def test_a_sample_keeps_order_and_numbers_anew() -> None:
     assert part.fingerprint == log.sample(50, seed=3).fingerprint != log.sample(50, seed=4).fingerprint
     with pytest.raises(DataError, match="cannot sample 201"):
         log.sample(201, seed=0)
+
+
+def test_the_newest_events_are_a_log_of_their_own() -> None:
+    frame = pl.DataFrame({"user": [1, 2, 3, 1], "item": [5, 6, 7, 8], "timestamp": [3, 0, 1, 2]})
+    log = InteractionLog.from_frame(frame)
+    newest = log.newest(2)
+    assert newest.user_ids.ids(newest.users) == [1, 1]
+    assert newest.times.tolist() == [2.0, 3.0]
+    assert newest.users.tolist() == [0, 0]
+    assert log.newest(9) is log
+    with pytest.raises(DataError, match="at least 1"):
+        log.newest(0)

@@ -18,7 +18,7 @@ from felrec.data.synthetic import synthetic_log
 from felrec.errors import ConfigError, TrainingError
 from felrec.evaluation import protocols
 from felrec.evaluation.metrics import sampled_ranks
-from felrec.evaluation.protocols import replay, walk
+from felrec.evaluation.protocols import Enough, replay, walk
 from felrec.evaluation.report import evaluate
 from felrec.evaluation.rules import BLOCK
 from felrec.evaluation.seen import SeenItems
@@ -279,3 +279,20 @@ def test_a_report_has_one_partition_for_each_predicted_event() -> None:
     report = evaluate(Popularity(), split_log(LOG), model="p", protocol="successive")
     assert len(report.partition) == len(report.results.events) < 300
     assert report.partitions["total"]["events"] == len(report.results.events)
+
+
+@pytest.mark.parametrize("protocol", ["online", "successive"])
+def test_an_evaluation_that_is_ended_early_is_one_of_fewer_events(protocol: Any) -> None:
+    events, counted = synthetic_log(600, n_users=30, n_items=20, seed=8).log.events, 0
+
+    def progress(done: int) -> None:
+        nonlocal counted
+        counted += done
+        if counted >= 100:
+            raise Enough
+
+    ended = walk(Popularity(), events, 300, 600, protocol=protocol, block=50, progress=progress)
+    whole = walk(Popularity(), events, 300, 400, protocol=protocol, block=50)
+    assert (ended.unfinished, whole.unfinished) == (200, 0)
+    assert (ended.events == whole.events).all()
+    assert all((ended.metrics[name] == values).all() for name, values in whole.metrics.items())

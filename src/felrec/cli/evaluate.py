@@ -81,18 +81,30 @@ def evaluate(
     if events_file is not None and events_file.suffix != ".parquet":
         raise ConfigError(f"--events {events_file}: the format is Parquet; end the name in .parquet")
     from felrec import runs
+    from felrec.cli.interrupts import interrupts_counted
     from felrec.cli.progress import TerminalReporter
     from felrec.cli.tables import output, print_report, ties_note
     from felrec.config import read_pairs
     from felrec.data.published_splits import split_by
+    from felrec.evaluation.protocols import Enough
     from felrec.evaluation.report import events_to_walk
 
     of_lists = lists.read()
     model = runs.load(run, device=device, settings=read_pairs(pairs or ()))
     split = split_by(cut, columns.read(log))
     events = events_to_walk(split, runs.cache_start(model, split, conditions.cache))
-    with TerminalReporter().evaluating(model.name, events) as progress:
-        report = runs.evaluate(model, split, **asdict(conditions), **of_lists, progress=progress)
+    with interrupts_counted() as interrupts, TerminalReporter().evaluating(model.name, events) as count:
+
+        def progress(done: int) -> None:
+            count(done)
+            if interrupts():
+                raise Enough
+
+        try:
+            report = runs.evaluate(model, split, **asdict(conditions), **of_lists, progress=progress)
+        except Enough:
+            typer.echo("interrupted before the first test event; there is nothing to report", err=True)
+            raise typer.Exit(130) from None
     print_report(report)
     if note := ties_note(split.test.times):
         output().print(note)
@@ -100,3 +112,7 @@ def evaluate(
         report.write_json(json_file)
     if events_file:
         report.write_events(events_file)
+    if left := report.results.unfinished:
+        total = len(split.test)
+        typer.echo(f"interrupted: these are the first {total - left:,} of {total:,} test events", err=True)
+        raise typer.Exit(130)

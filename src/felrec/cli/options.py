@@ -67,6 +67,9 @@ class LogColumns:
         list[str] | None,
         typer.Option(metavar="CONDITION", help="Read only such rows: 'kind=purchase' or 'rating>=4'; repeatable."),
     ] = None
+    newest: Annotated[int | None, typer.Option(metavar="N", min=1, help="Use only the newest N events of the log.")] = (
+        None
+    )
     bad_rows: Annotated[
         Literal["refuse", "skip"], typer.Option(help="Rows that cannot be read: refuse the log, or leave them out.")
     ] = "refuse"

@@ -1,4 +1,4 @@
-"""Progress on stderr: on a terminal a bar with rate, loss and time left, elsewhere one line per epoch."""
+"""Progress on stderr: on a terminal a bar with rate, loss and time left, elsewhere a line every half minute."""
 
 from __future__ import annotations
 
@@ -36,19 +36,63 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:,.0f} {self._counted}/s" if task.speed else "")
 
 
-def event_bar(counted: str = "events") -> Progress:
-    """Make a bar that counts events; it draws nothing unless stderr is a terminal."""
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    return Progress(
+class EventProgress(Progress):
+    """A bar on a terminal; elsewhere, such as in the log of a job, a line after 10 seconds and then every 30."""
+
+    FIRST, EVERY = 10.0, 30.0  # seconds
+
+    def __init__(self, *columns: ProgressColumn, counted: str, clock: Callable[[], float] = time.monotonic) -> None:
+        console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._counted, self._clock = counted, clock
+        self._began = self._reported = clock()
+        self._before = 0.0  # what was done when a task was added: a resumed training begins in the middle
+
+    def add_task(self, description: str, **given: Any) -> TaskID:  # type: ignore[override]
+        """Add the task; its time counts from now."""
+        self._began, self._before = self._clock(), float(given.get("completed", 0))
+        self._reported = self._began - self.EVERY + self.FIRST
+        return super().add_task(description, **given)
+
+    def count(self, task: TaskID, done: int, **shown: Any) -> None:
+        """Advance by a number of events."""
+        self.update(task, advance=done, **shown)
+        now = self._clock()
+        if self.disable and now - self._reported >= self.EVERY:
+            self._reported = now
+            self.console.print(self._line(self._tasks[task], now - self._began), soft_wrap=True)
+
+    def _line(self, task: Task, seconds: float) -> str:
+        rate = (task.completed - self._before) / seconds
+        line = f"{task.description}: {task.completed:,.0f}"
+        if task.total is None:
+            return f"{line} {self._counted}, {rate:,.0f}/s"
+        left = _span((task.total - task.completed) / rate) if rate else "?"
+        share = task.completed / max(1.0, task.total)
+        return f"{line} of {task.total:,.0f} {self._counted} ({share:.0%}), {rate:,.0f}/s, about {left} left"
+
+
+def _span(seconds: float) -> str:
+    """A time in the unit that people would use.
+
+    >>> _span(40), _span(400), _span(20_000)
+    ('40 s', '7 min', '5.6 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
+
+
+def event_bar(counted: str = "events") -> EventProgress:
+    """Make a bar that counts events."""
+    return EventProgress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         _Rate(counted),
         TextColumn("{task.fields[loss]}", markup=False),
         TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
+        counted=counted,
     )
 
 
@@ -57,7 +101,7 @@ def counting_bar(label: str, total: int, counted: str = "events") -> Iterator[Ca
     """Show a bar for a number of events; the function it yields advances the bar by some of them."""
     with event_bar(counted) as bar:
         task = bar.add_task(label, total=total, loss="")
-        yield lambda done: bar.advance(task, done)
+        yield lambda done: bar.count(task, done)
 
 
 @contextmanager
@@ -73,7 +117,7 @@ def bytes_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
 class TrainingProgress:
     """Shows one training run: a `Listener` for trained models, a `Progress` for models without gradients."""
 
-    def __init__(self, model: str, run: Path, bar: Progress) -> None:
+    def __init__(self, model: str, run: Path, bar: EventProgress) -> None:
         self.model, self.run, self.bar = model, run, bar
         self._task: TaskID | None = None
         self._plan: dict[str, Any] = {}
@@ -85,7 +129,7 @@ class TrainingProgress:
         """Count events that a model without gradients observed; their total is unknown."""
         if self._task is None:
             self._task = self.bar.add_task(f"{self.model}: observing the log", total=None, loss="")
-        self.bar.advance(self._task, events)
+        self.bar.count(self._task, events)
 
     def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
         """Advance the bar."""
@@ -102,7 +146,7 @@ class TrainingProgress:
         label = f"{self.model}: epoch {epoch + 1}/{self._plan['epochs']}"
         if step == steps:
             label += ", validating"
-        self.bar.update(self._task, advance=events, description=label, loss=f"loss {loss:.3f}")
+        self.bar.count(self._task, events, description=label, loss=f"loss {loss:.3f}")
 
     def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
         """Print the line of an epoch, or of a validation within one."""

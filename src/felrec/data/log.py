@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -103,6 +103,14 @@ class InteractionLog:
         ([0, 1], [2, 3])
         """
         return self.only(self.events[start:stop])
+
+    def newest(self, n: int) -> InteractionLog:
+        """The last `n` events, or all if there are not more, as a separate log."""
+        if n < 1:
+            raise DataError(f"cannot keep the newest {n} events; ask for at least 1")
+        if n >= len(self):
+            return self
+        return replace(self.part(len(self) - n, len(self)), skipped=self.skipped)
 
     def only(self, events: Events) -> InteractionLog:
         """Some of the events, in time order, as a separate log with new row numbers."""

@@ -7,7 +7,7 @@ prepares the state of the model at the start (the cache `kept`, `reset` or `empt
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -24,7 +24,11 @@ from felrec.evaluation.seen import SeenItems, Simultaneous
 from felrec.recommender import Queries, Recommender
 
 Hidden = tuple[NDArray[np.int64], NDArray[np.int32]]  # pairs (position in a block, item) that are not ranked
-Progress = Callable[[int], None]
+Progress = Callable[[int], None]  # may raise Enough
+
+
+class Enough(Exception):
+    """Raised by a `Progress` to end an evaluation early: its results are those of the events so far."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class EventResults:
     metrics: dict[str, Floats]
     lists: Lists = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))  # best items, if asked for
     catalogue: int = 0  # number of items in the last ranking: of all that could be recommended
+    unfinished: int = 0  # events that were not evaluated, because there was enough
 
     def only(self, chosen: NDArray[np.bool_]) -> EventResults:
         """The results of some of the events."""
@@ -51,6 +56,7 @@ class EventResults:
             {name: values[chosen] for name, values in self.metrics.items()},
             self.lists[chosen],
             self.catalogue,
+            self.unfinished,
         )
 
 
@@ -87,7 +93,7 @@ def walk(
     np.add.at(counts, events.items[since:start], 1)
     seen = SeenItems(events[since:stop]) if exclude_seen else None
     others = Simultaneous(events[start:stop]) if rules.one_of_simultaneous else None
-    size, rows, candidates = block or rules.block, [], np.zeros(0, dtype=np.int32)
+    size, rows, candidates, end = block or rules.block, [], np.zeros(0, dtype=np.int32), start
     for begin in range(start, stop, size):
         end = min(begin + size, stop)
         some = events[begin:end]
@@ -104,10 +110,13 @@ def walk(
         if not rules.observe_first:
             recommender.observe(some)
             np.add.at(counts, some.items, 1)
-        if progress:
-            progress(len(some))
-    results = _collect(rows, start, stop, len(candidates))
-    return results.only(_with_history(events, start, stop)) if rules.only_with_history else results
+        try:
+            if progress:
+                progress(len(some))
+        except Enough:
+            break
+    results = replace(_collect(rows, start, end, len(candidates)), unfinished=stop - end)
+    return results.only(_with_history(events, start, end)) if rules.only_with_history else results
 
 
 def _with_history(events: Events, start: int, stop: int) -> NDArray[np.bool_]:

@@ -134,6 +134,7 @@ class Report:
             "parameters": self.parameters,
             "seconds": self.seconds,
             "partitions": self.partitions,
+            **({"unfinished": self.results.unfinished} if self.results.unfinished else {}),
         }
         if self.k:
             at_k = {f"{kind}@{k}": self.metric(f"{kind}@{k}") for kind in AT_K for k in self.k}

@@ -23,6 +23,7 @@ def read_log(
     time_col: str | None = None,
     time_unit: str = "auto",
     where: str | Sequence[str] = (),
+    newest: int | None = None,
     bad_rows: Literal["refuse", "skip"] = "refuse",
     max_bad: float = 0.05,
     rejected: str | os.PathLike[str] | None = None,
@@ -33,6 +34,8 @@ def read_log(
 
     `where` reads only some rows: "kind=purchase", "kind!=view", "rating>=4", or several such conditions. A column is
     found by its name, or as `kind` or `value` by its usual names.
+
+    `newest` keeps only so many events, the latest ones.
 
     Rows that cannot be read raise DataError, which names them. With `bad_rows="skip"` they are left out, unless their
     share is larger than `max_bad`; the log's `skipped` says which. `rejected` is a CSV file to write them to.
@@ -46,4 +49,5 @@ def read_log(
     wanted = Wanted(user_col, item_col, time_col, tuple(map(Condition.parse, conditions)))
     is_path = isinstance(path_or_frame, (str, os.PathLike))
     raw = read_files(Path(path_or_frame), wanted) if is_path else raw_frame(path_or_frame, wanted, "frame")
-    return log_of(raw, time_unit, rule)
+    log = log_of(raw, time_unit, rule)
+    return log if newest is None else log.newest(newest)
