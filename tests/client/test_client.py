@@ -311,8 +311,10 @@ def test_no_time_is_now_and_other_fields_are_for_the_service_to_judge(url: str) 
     ]
     with pytest.raises(DataError, match="the frame has the columns who, item; name them user, item"):
         parts_of(pd.DataFrame({"who": ["ada"], "item": ["x"]}), None)
-    with Client(url) as shop, pytest.raises(ServiceError):
-        shop.record([{"user": "ada", "item": "x", "no such field": 1}])
+    rows = [{"user": "ada", "item": "x", "no such field": 1}] * (MOST_ROWS + 2)
+    with Client(url) as shop:
+        assert shop.record(rows).ignored == {"no such field": MOST_ROWS + 2}
+        assert shop.record([("ada", "x")]).ignored is None
 
 
 def test_long_lists_are_cut_and_told_as_one(url: str) -> None:

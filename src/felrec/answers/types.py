@@ -42,6 +42,9 @@ class Receipt(Answer):
     late: int = field(metadata=about("accepted, but older than the newest event; taken in order of arrival"))
     rejected: tuple[Rejected, ...]
     events: int = field(metadata=about("events in the store"))
+    ignored: dict[str, int] | None = field(
+        default=None, metadata=about("in how many accepted events a field with an unknown name was ignored")
+    )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -51,12 +52,13 @@ class Parts:
 
     def joined(self, receipts: list[Receipt]) -> Receipt:
         """One receipt of all; rows are counted through."""
-        rejected, start = [], 0
+        rejected, start, ignored = [], 0, Counter[str]()
         for rows, receipt in zip(self.rows, receipts, strict=True):
+            ignored.update(receipt.ignored or {})
             rejected += [replace(one, row=start + one.row) for one in receipt.rejected]
             start += len(rows)
         accepted, late = sum(one.accepted for one in receipts), sum(one.late for one in receipts)
-        return Receipt(accepted=accepted, late=late, rejected=tuple(rejected), events=receipts[-1].events)
+        return Receipt(accepted, late, tuple(rejected), receipts[-1].events, dict(ignored) or None)
 
 
 def parts_of(events: Iterable[Event] | Any, key: str | None) -> Parts:

@@ -33,6 +33,17 @@ def test_a_list_and_lines(service: Opened) -> None:
     assert service.get("/v1/users/bob").json()["events"] == 10
 
 
+def test_strict_posts_refuse_unknown_fields(service: Opened) -> None:
+    rows = [{"user_id": "ada", "item_id": "a"}, {"user": "ada", "item": "a", "price": 3}]
+    strict = checked(Receipt, service.post("/v1/interactions?strict=true", json=rows).json())
+    assert (strict.accepted, strict.ignored) == (1, None)
+    assert [(row.row, "unknown field 'price'" in row.reason) for row in strict.rejected] == [(1, True)]
+    headers = {"Idempotency-Key": "with a price"}
+    for _ in range(2):  # the second answer is the stored one
+        receipt = checked(Receipt, service.post("/v1/interactions", json=rows, headers=headers).json())
+        assert (receipt.accepted, receipt.ignored) == (2, {"price": 1})
+
+
 def test_good_rows_are_taken_and_bad_ones_refused_with_the_reason(service: Opened) -> None:
     before = service.count()
     rows = [
@@ -52,10 +63,11 @@ def test_good_rows_are_taken_and_bad_ones_refused_with_the_reason(service: Opene
     answer = service.post("/v1/interactions", json=rows).json()
     receipt = checked(Receipt, answer)
     reasons = {row.row: row.reason for row in receipt.rejected}
-    assert (receipt.accepted, receipt.late, receipt.events) == (2, 1, before + 2)
-    assert sorted(reasons) == [1, 2, 3, 4, 5, 6, 7, 8, 10, 11]
+    assert (receipt.accepted, receipt.late, receipt.events) == (3, 1, before + 3)
+    assert receipt.ignored == {"price": 1}
+    assert sorted(reasons) == [1, 2, 3, 4, 6, 7, 8, 10, 11]
     for row, words in {
-        1: "non-empty", 2: "item", 3: "future", 4: "ISO 8601", 5: "price", 6: "256", 7: "control", 11: "milliseconds",
+        1: "non-empty", 2: "item", 3: "future", 4: "ISO 8601", 6: "256", 7: "control", 11: "milliseconds",
     }.items():  # fmt: skip
         assert words in reasons[row]
     assert service.get("/v1/users/7").json()["history"][0]["id"] == "8"

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from felrec.data.events import BEGINNING
+from felrec.service.http.event_fields import OTHERS
 from felrec.service.http.event_parsing import LIMITS, _each_row, _plain_events, read_events
 from felrec.service.http.problems import Problem
 
@@ -32,8 +34,8 @@ def same_as_row_by_row(body: bytes) -> bool:
     plain = _plain_events(body, NOW)
     if plain is None:
         return False
-    slowly, rejected = _each_row(body, lines=False, now=NOW)
-    assert rejected == []
+    slowly, rejected, ignored = _each_row(body, lines=False, now=NOW, strict=True)
+    assert (rejected, ignored) == ([], None)
     assert (plain.users, plain.items) == (slowly.users, slowly.items)
     assert np.array_equal(plain.times, slowly.times, equal_nan=True)
     assert [plain.number(place) for place in range(len(plain))] == list(range(len(plain)))
@@ -73,6 +75,46 @@ def test_more_rows_than_allowed_are_refused() -> None:
 
 
 def test_times_that_are_none() -> None:
-    for moment in (math.nan, math.inf, -1, 1e11, NOW + 301):
+    for moment in (math.nan, math.inf, BEGINNING - 1, 1e11, NOW + 301):
         body = json.dumps([{"user": "a", "item": "b", "timestamp": moment}]).encode()
         assert _plain_events(body, NOW) is None
+
+
+@pytest.mark.parametrize("lines", [False, True])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"user_id": "ada", "item_id": "tea", "timestamp": 5},
+        {"userId": "ada", "productId": "tea", "ts": 5},
+        {"Customer ID": "ada", "sku": "tea", "created_at": "1970-01-01T00:00:05Z"},
+        {"user": "Ada Lovelace", "user_id": "ada", "item": "Tea", "item_id": "tea", "date": 9, "timestamp": 5},
+    ],
+)
+def test_fields_have_the_names_of_columns_in_files(row: dict[str, Any], lines: bool) -> None:
+    events, rejected, _ = read_events(json.dumps(row).encode(), lines, NOW)
+    assert (events.users, events.items, events.times.tolist(), rejected) == (["ada"], ["tea"], [5.0], [])
+
+
+def test_unknown_fields_are_ignored_and_counted_unless_strict() -> None:
+    good = {"user": "a", "item": "b"}
+    rows = [good | {"price": 1}, good, {"user": "a", "price": 2}, good | {"price": 1, "x" * 50: 2}]
+    events, rejected, ignored = read_events(json.dumps(rows).encode(), lines=False, now=NOW)
+    assert [events.number(place) for place in range(len(events))] == [0, 1, 3]
+    assert [row.row for row in rejected] == [2]
+    assert ignored == {"price": 2, "x" * 40: 1}  # of accepted events
+    strictly = read_events(json.dumps(rows).encode(), lines=False, now=NOW, strict=True)
+    assert (len(strictly.events), strictly.ignored) == (1, None)
+    assert "unknown field 'price'" in strictly.rejected[0].reason
+
+
+def test_a_client_cannot_fill_the_receipt_with_names() -> None:
+    row = {"user": "a", "item": "b"} | {f"field {n}": n for n in range(1_000)}
+    ignored = read_events(json.dumps(row).encode(), lines=False, now=NOW).ignored
+    assert ignored is not None
+    assert (len(ignored), ignored[OTHERS], sum(ignored.values())) == (21, 980, 1_000)
+
+
+def test_times_before_1970_are_times() -> None:
+    rows = [{"user": "a", "item": "b", "timestamp": moment} for moment in (-5, "1969-07-20T20:17:40Z")]
+    assert read_events(json.dumps(rows).encode(), lines=False, now=NOW).events.times.tolist() == [-5.0, -14_182_940.0]
+    assert same_as_row_by_row(json.dumps(rows[:1]).encode())

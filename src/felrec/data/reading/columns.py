@@ -94,6 +94,16 @@ class Wanted:
         return _search(_USUAL_NAMES["time"], self.time, present)
 
 
+def roles_of(names: Sequence[str]) -> dict[str, str]:
+    """Which of these names are those of user, item and time; a role without a name is left out.
+
+    >>> roles_of(["productId", "user_id", "price"])
+    {'user': 'user_id', 'item': 'productId'}
+    """
+    found = {role: _search(usual, None, names) for role, usual in _USUAL_NAMES.items()}
+    return {role: name for role, name in found.items() if name is not None}
+
+
 def _search(usual: str, wanted: str | None, present: Sequence[str]) -> str | None:
     if wanted is not None:
         return wanted if wanted in present else None

@@ -6,19 +6,19 @@ import json
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
 
 from felrec.answers.types import Rejected
-from felrec.data.events import EventColumns
+from felrec.data.events import BEGINNING, EventColumns
 from felrec.data.reading.timestamps import MILLISECONDS_FROM
 from felrec.ids import CONTROL, MOST_CHARACTERS, check_id
 from felrec.service.engine.limits import Limits
+from felrec.service.http.event_fields import IgnoredFields, fields_of
 from felrec.service.http.problems import Problem
 
-FIELDS = {"user", "item", "timestamp"}
 LIMITS = Limits()
 PlainId = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CHARACTERS, pattern=rf"\A[^{CONTROL}]*\Z")]
 
@@ -34,17 +34,25 @@ class PlainEvent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _DECODER: msgspec.json.Decoder[list[PlainEvent] | PlainEvent] = msgspec.json.Decoder(list[PlainEvent] | PlainEvent)
 
 
-def read_events(body: bytes, lines: bool, now: float) -> tuple[EventColumns, list[Rejected]]:
+class ParsedEvents(NamedTuple):
+    """What became of a body."""
+
+    events: EventColumns
+    rejected: list[Rejected]
+    ignored: dict[str, int] | None = None  # in how many events each unknown field was ignored
+
+
+def read_events(body: bytes, lines: bool, now: float, strict: bool = False) -> ParsedEvents:
     """The valid rows of a body, and the rejected ones with reasons; `lines`: the body has one JSON value per line.
 
-    Rows in the future, as of `now`, are rejected.
+    Rows in the future, as of `now`, are rejected, and if `strict` also those with unknown fields.
 
-    >>> read_events(b'[{"user": "ada", "item": 7, "timestamp": 5}, 8]', lines=False, now=2e9)
-    (EventColumns(users=['ada'], items=['7'], times=array([5.])), \
-[Rejected(row=1, reason='give an object with user, item and, unless it is now, timestamp')])
+    >>> read_events(b'[{"user_id": "ada", "item": 7, "ts": 5, "price": 2}, 8]', lines=False, now=2e9)
+    ParsedEvents(events=EventColumns(users=['ada'], items=['7'], times=array([5.])), rejected=[Rejected(row=1, \
+reason='give an object with user, item and, unless it is now, timestamp')], ignored={'price': 1})
     """
     plain = None if lines else _plain_events(body, now)
-    return (plain, []) if plain is not None else _each_row(body, lines, now)
+    return ParsedEvents(plain, []) if plain is not None else _each_row(body, lines, now, strict)
 
 
 def _plain_events(body: bytes, now: float) -> EventColumns | None:
@@ -61,21 +69,24 @@ def _plain_events(body: bytes, now: float) -> EventColumns | None:
     rows = decoded if isinstance(decoded, list) else [decoded]
     times = np.array([row.timestamp for row in rows], dtype=np.float64)
     latest = min(now + LIMITS.future_seconds, np.nextafter(MILLISECONDS_FROM, 0))
-    if len(rows) > LIMITS.submission or ((times < 0) | (times > latest)).any():  # NaN, now, is neither
+    if len(rows) > LIMITS.submission or ((times < BEGINNING) | (times > latest)).any():  # NaN, now, is neither
         return None
     return EventColumns([row.user for row in rows], [row.item for row in rows], times)
 
 
-def _each_row(body: bytes, lines: bool, now: float) -> tuple[EventColumns, list[Rejected]]:
-    rejected = list[Rejected]()
+def _each_row(body: bytes, lines: bool, now: float, strict: bool) -> ParsedEvents:
+    rejected, ignored = list[Rejected](), IgnoredFields()
     users, items, times, numbers = list[str](), list[str](), list[float | None](), list[int]()
     for number, given in _lines(body) if lines else enumerate(_values(body)):
         if len(users) + len(rejected) >= LIMITS.submission:
             raise Problem(413, f"more than {LIMITS.submission:,} rows; send them in several requests")
         try:
             row = _checked(_parse(given) if lines else given)
-            user, item = check_id(row.get("user"), "user"), check_id(row.get("item"), "item")
-            moment = read_time(row.get("timestamp"), now)
+            fields = fields_of(row.keys())
+            if strict and fields.ignored:
+                raise ValueError(f"unknown field {fields.ignored[0][:40]!r}; give user, item and timestamp")
+            user, item = check_id(_value(row, fields.user), "user"), check_id(_value(row, fields.item), "item")
+            moment = read_time(_value(row, fields.time), now)
         except ValueError as error:
             rejected.append(Rejected(number, str(error)))
         else:
@@ -83,7 +94,8 @@ def _each_row(body: bytes, lines: bool, now: float) -> tuple[EventColumns, list[
             items.append(item)
             times.append(moment)
             numbers.append(number)
-    return EventColumns.of(users, items, times, numbers), rejected
+            ignored.add(fields.ignored)
+    return ParsedEvents(EventColumns.of(users, items, times, numbers), rejected, ignored.counts())
 
 
 def read_time(given: object, now: float) -> float | None:
@@ -100,8 +112,8 @@ def read_time(given: object, now: float) -> float | None:
         seconds = float(given) if abs(given) < 1e18 else math.inf
     else:
         raise ValueError("timestamp: give seconds since 1970, or ISO 8601")
-    if not math.isfinite(seconds) or seconds < 0:
-        raise ValueError("timestamp: give seconds since 1970 that are finite and not negative")
+    if not math.isfinite(seconds) or seconds < BEGINNING:
+        raise ValueError("timestamp: give seconds since 1970 that are finite and not before the year 1")
     if seconds >= MILLISECONDS_FROM:
         raise ValueError("timestamp: after the year 5000; give seconds, not milliseconds")
     if seconds > now + LIMITS.future_seconds:
@@ -120,9 +132,11 @@ def _iso(given: str) -> float:
 def _checked(given: object) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ValueError("give an object with user, item and, unless it is now, timestamp")
-    if unknown := given.keys() - FIELDS:
-        raise ValueError(f"unknown field {min(unknown)[:40]!r}; give user, item and timestamp")
     return given
+
+
+def _value(row: dict[str, Any], field: str | None) -> Any:
+    return None if field is None else row[field]
 
 
 def _values(body: bytes) -> list[Any]:

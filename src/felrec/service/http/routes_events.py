@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from felrec.answers.types import Receipt, Rejected
 from felrec.service.engine.types import IdempotencyKey
@@ -31,6 +32,7 @@ async def post_interactions(
         str | None,
         Header(min_length=1, max_length=256, description="events repeated with the same key are counted once"),
     ] = None,
+    strict: Annotated[bool, Query(description="reject events with unknown fields instead of ignoring those")] = False,
 ) -> Response:
     """Ingest one event, a list of at most 10,000, or one per line (NDJSON). Answers once they are on disk.
 
@@ -38,6 +40,9 @@ async def post_interactions(
     At a limit of users, items or memory, rows with new ids are rejected in the same way; if no row is left, it is 507.
     An event without a timestamp happens now. An event more than 300 s in the future is rejected. An event older than
     the newest one is applied in order of arrival and counted as late.
+
+    Fields may have the usual names of columns in files, such as user_id, product_id and ts. Other fields are ignored,
+    and the receipt counts them; with strict=true such events are rejected.
     """
     service, kind = service_of(request), media_type(request)
     if kind != "application/json" and kind not in LINES:
@@ -45,8 +50,8 @@ async def post_interactions(
     if service.stopping:
         raise Problem(503, "the service is shutting down; retry later", retry_after(5))
     service.rates.check_events(key_of(request.scope), 0)  # before the body is read
-    parse = partial(read_events, lines=kind in LINES, now=service.engine.clock.now())
-    events, rejected = await parsed_body(request, parse)
+    parse = partial(read_events, lines=kind in LINES, now=service.engine.clock.now(), strict=strict)
+    events, rejected, ignored = await parsed_body(request, parse)
     service.rates.check_events(key_of(request.scope), len(events) + len(rejected))
     count_rows(request, events=0, rejected=len(rejected))
     if not len(events) and rejected:
@@ -58,7 +63,7 @@ async def post_interactions(
     service.metrics.took(receipt.accepted, receipt.late, len(receipt.rejected))
     if receipt.rejected and not receipt.accepted:
         raise _none_fits(receipt, rejected)
-    return json_response(receipt)
+    return json_response(replace(receipt, ignored=ignored) if ignored else receipt)
 
 
 def _all_rejected(rejected: list[Rejected]) -> Problem:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from felrec.data.events import BEGINNING
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.types import Attributes as Said
 from felrec.service.engine.types import Question
@@ -16,12 +17,12 @@ LIMITS = Limits()
 
 
 class Shape(BaseModel):
-    """Base of all schemas: unknown fields are refused."""
+    """Base of all schemas: unknown fields are refused, unless one says otherwise."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-Moment = Annotated[float, Field(ge=0, lt=1e11)] | datetime
+Moment = Annotated[float, Field(ge=BEGINNING, lt=1e11)] | datetime
 
 
 def seconds_of(moment: float | datetime | None) -> float | None:
@@ -32,7 +33,9 @@ def seconds_of(moment: float | datetime | None) -> float | None:
 
 
 class Event(Shape):
-    """A user interacted with an item."""
+    """A user interacted with an item. Fields may also have the usual names of columns, such as user_id and item_id."""
+
+    model_config = ConfigDict(extra="ignore")
 
     user: BodyId
     item: BodyId
