@@ -40,6 +40,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         (["train", "LOG", "--model", "popularity", "--out", "RUN", "--resume"], "is a run of felrec-q"),
         (["train", "LOG", "--model", "felrec-q", "--out", "RUN", "--resume", "--set", "width=16"], "width=8"),
         (["inspect", "missing.csv"], "missing.csv"),
+        (["inspect", "1.csv", "2.csv"], "quote their pattern, as in 'log/*.csv'"),
         (["inspect", "LOG", "--user-col", "who"], "who"),
         (["inspect", "LOG", "--time-unit", "years"], "years"),
         (["evaluate", "NEW", "LOG"], "felrec train"),

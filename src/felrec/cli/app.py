@@ -92,10 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if not hasattr(error, "format_message"):  # only usage errors have it; their class moves between typer and click
             raise
-        context = getattr(error, "ctx", None)
-        code = _fail(
-            f"{error.format_message().rstrip('.?')}; see {context.command_path if context else 'felrec'} --help"
-        )
+        context, message = getattr(error, "ctx", None), error.format_message().rstrip(".?")
+        if "extra argument" in message and any(one.name == "log" for one in context.command.params):
+            message += "; to read several files as one log, quote their pattern, as in 'log/*.csv'"
+        code = _fail(f"{message}; see {context.command_path if context else 'felrec'} --help")
     sys.exit(code if isinstance(code, int) else 0)
 
 
