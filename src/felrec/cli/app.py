@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if not hasattr(error, "format_message"):  # only usage errors have it; their class moves between typer and click
             raise
         context, message = getattr(error, "ctx", None), error.format_message().rstrip(".?")
-        if "extra argument" in message and any(one.name == "log" for one in context.command.params):
+        if "extra argument" in message and context and any(one.name == "log" for one in context.command.params):
             message += "; to read several files as one log, quote their pattern, as in 'log/*.csv'"
         code = _fail(f"{message}; see {context.command_path if context else 'felrec'} --help")
     sys.exit(code if isinstance(code, int) else 0)

@@ -131,6 +131,7 @@ def test_popular_within_the_last_hours(engine: Engine) -> None:
     found = engine.list_items("popular", Question(k=30), hours=1.0)
     assert [(item.id, item.value) for item in found][:1] == [("fresh", 2)]
     assert len(engine.list_items("popular", Question(k=30), hours=0.0001)) == 0
+    assert [item.id for item in engine.list_items("newest", Question(k=30), hours=1.0)] == ["fresh"]
 
 
 def test_items_without_events_get_places_by_lot(engine: Engine) -> None:

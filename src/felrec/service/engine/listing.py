@@ -39,15 +39,20 @@ def listed(state: ServingState, sort: Sorting, question: Question, hours: float 
 def _values(state: ServingState, sort: Sorting, hours: float | None) -> Scores:
     """Of every row, what the list is sorted by; 0: not listed."""
     count = len(state.items)
+    events = state.index.item_events.astype(np.float64) if hours is None else _events_since(state, hours)
+    if sort == "popular":
+        return events
     if sort == "newest":
-        return np.arange(1, count + 1, dtype=np.float64)  # rows are numbered by their first event
-    if sort == "trending":
-        return state.popularity.of(np.arange(count, dtype=np.int32))
-    if hours is None:
-        return state.index.item_events.astype(np.float64)
+        values = np.arange(1, count + 1, dtype=np.float64)  # rows are numbered by their first event
+    else:
+        values = state.popularity.of(np.arange(count, dtype=np.int32))
+    return np.where(events > 0, values, 0)
+
+
+def _events_since(state: ServingState, hours: float) -> Scores:
     index = state.index
     recent = np.flatnonzero((index.times > state.question_time - 3_600 * hours) & (index.items >= 0))
-    return np.bincount(index.items[recent], minlength=count).astype(np.float64)
+    return np.bincount(index.items[recent], minlength=len(state.items)).astype(np.float64)
 
 
 def _listed(state: ServingState, row: int, value: float) -> ListedItem:

@@ -65,7 +65,7 @@ class ReadOnlyEngine:
     def list_items(self, sort: Sorting, question: Question, hours: float | None = None) -> list[ListedItem]:
         """The available items that are trending, popular or newest, for nobody in particular.
 
-        `hours` counts only events of so many last hours, for `popular`.
+        With `hours` only those with an event in the last hours, and `popular` counts these events only.
         """
         with self._state.lock.read():
             return listed(self._state, sort, self._checked(question), hours)
@@ -185,7 +185,8 @@ class ReadOnlyEngine:
     def _checked(self, question: Question) -> Question:
         """InvalidRequest if a question is beyond a limit."""
         self._bounded(question.k)
-        self._bounded(question.offset + question.k)
+        if not 0 <= question.offset <= self.limits.k:
+            raise InvalidRequest(f"offset={question.offset}: must be between 0 and {self.limits.k:,}")
         for names in (question.session, question.candidates or (), question.exclude):
             self._bounded_ids(names)
         if question.per_tag is not None and question.per_tag < 1:

@@ -17,7 +17,6 @@ from felrec.service.http.audit_entries import count_rows
 from felrec.service.http.bodies import json_body
 from felrec.service.http.fast_route import Checked
 from felrec.service.http.parameters import AllTags, Excluded, NoTags, Offset, PathId, PerTag, TagList
-from felrec.service.http.problems import Problem
 from felrec.service.http.responses import json_response
 from felrec.service.http.schemas import Attributes, body_of
 
@@ -32,8 +31,8 @@ def list_items(
     request: Request,
     prefix: Prefix = "",
     limit: Limit = 10,
-    sort: Annotated[Sorting | None, Query(description="a list for everybody instead of a search")] = None,
-    hours: Annotated[float | None, Query(gt=0, description="popular: count events of the last hours only")] = None,
+    sort: Annotated[Sorting | None, Query(description="a list instead of a search; trending if not said")] = None,
+    hours: Annotated[float | None, Query(gt=0, description="only items with events in the last hours")] = None,
     tags: TagList = None,
     all_tags: AllTags = None,
     no_tags: NoTags = None,
@@ -41,18 +40,17 @@ def list_items(
     per_tag: PerTag = None,
     offset: Offset = 0,
 ) -> Response:
-    """Items with a word of the title that starts with `prefix`, then items whose id does. Or a list for everybody."""
+    """A search: items with a word of the title that starts with `prefix`, then items whose id does.
+
+    Or, with `sort` or any filter, a list for everybody, of all items or of the first 1,000 that a search finds.
+    """
     engine = engine_of(request)
-    if sort is None:
-        if any((hours, tags, all_tags, no_tags, exclude, per_tag, offset)):
-            raise Problem(422, "filters, pages and hours are for a list; add sort=trending, popular or newest")
+    filters = tags or (), all_tags or (), no_tags or (), exclude or ()
+    if sort is None and hours is None and per_tag is None and not offset and not any(filters):
         return json_response(FoundItems(tuple(engine.search_items(prefix, limit))))
-    if prefix:
-        raise Problem(422, "prefix is for a search and sort for a list; give one of them")
-    if hours is not None and sort != "popular":
-        raise Problem(422, f"hours is for sort=popular; sort={sort} has its own idea of time")
-    filters = None, tags or (), all_tags or (), no_tags or (), exclude or ()
-    question = Question(None, (), limit, None, *filters, per_tag, offset)
+    found = [item.id for item in engine.search_items(prefix, engine.limits.k)] if prefix else None
+    question = Question(None, (), limit, None, found, *filters, per_tag, offset)
+    sort = sort or "trending"
     return json_response(ListedItems(sort, tuple(engine.list_items(sort, question, hours))))
 
 
