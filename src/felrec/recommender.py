@@ -299,6 +299,29 @@ class Explaining(Recommender, Protocol):
 
     def explain(self, user: int, time: float, items: Rows) -> list[list[Part]]:
         """For each item, what raises its score for a user, most first."""
+
+
+class Comparison(NamedTuple):
+    """How the target of each query compares with the other items."""
+
+    better: Counts  # (B,) items with a higher score
+    equal: Counts  # (B,) items with the same score, the target included
+    target: NDArray[np.floating]  # (B,) its score
+    others: NDArray[np.floating]  # (B, S) scores of the items that were asked for
+
+
+@runtime_checkable
+class Comparing(Recommender, Protocol):
+    """A recommender that ranks one item per query without returning the scores of all."""
+
+    def compare(
+        self, queries: Queries, candidates: Rows, targets: Rows, leave_out: Pending, others: Rows
+    ) -> Comparison | None:
+        """Compare targets (B,) with all candidates but those in `leave_out`; None if only `score` can tell.
+
+        The result follows from `score`, within rounding. `leave_out` are candidates, ascending for each query, without
+        its target. `others` (B, S) are further candidates whose scores are wanted.
+        """
         ...
 
 

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from felrec.data.events import Events, Rows
 from felrec.data.pending import Pending, grouped
-from felrec.errors import TrainingError
+from felrec.evaluation.compared import Columns, compared_ranks, require_numbers
 from felrec.evaluation.lists import Lists, top_items
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
 from felrec.evaluation.rules import BLOCK, RULES, Protocol, Rules
 from felrec.evaluation.seen import SeenItems, Simultaneous
-from felrec.recommender import Queries, Recommender
+from felrec.recommender import Comparing, Queries, Recommender
 
 Hidden = tuple[NDArray[np.int64], NDArray[np.int32]]  # pairs (position in a block, item) that are not ranked
 Progress = Callable[[int], None]  # may raise Enough
@@ -146,17 +145,24 @@ def _rank_block(
         nothing = np.zeros(len(block))
         empty = np.full((len(block), list_length), -1, dtype=np.int32)
         return {"first": first, "rank": nothing, "ranked": nothing, "sampled": nothing, "top": empty}
+    at, numbers = np.where(first, 0, targets), np.arange(begin, begin + len(block))
+    left_out = None if hidden is None else _left_out(hidden, column, targets)
     if rules.observe_first:
         scores = recommender.observe_then_score(block, candidates)
     else:
-        scores = recommender.score(_queries(block, rules), candidates)
-    at = torch.from_numpy(np.where(first, 0, targets)).to(scores.device)
-    if bool(scores.gather(1, at[:, None]).isnan().any()):
-        raise TrainingError("the model's scores are not numbers: damaged weights; train again with a smaller lr")
-    if hidden is not None:
-        scores = _leave_out(scores, hidden, column, targets)
-    rank, ranked = ranks(scores, at)
-    sampled = sampled_ranks(scores, at, ranked, np.arange(begin, begin + len(block)), seed)
+        queries = _queries(block, rules)
+        if isinstance(recommender, Comparing) and not list_length:
+            compared = compared_ranks(recommender, queries, candidates, at, left_out, numbers, seed)
+            if compared is not None:
+                return {"first": first, "top": np.zeros((len(block), 0), dtype=np.int32), **compared}
+        scores = recommender.score(queries, candidates)
+    goals = torch.from_numpy(at).to(scores.device)
+    require_numbers(scores.gather(1, goals[:, None]).cpu().numpy())
+    if left_out is not None:
+        scores = scores.clone()
+        scores[torch.from_numpy(left_out[0]), torch.from_numpy(left_out[1])] = torch.nan
+    rank, ranked = ranks(scores, goals)
+    sampled = sampled_ranks(scores, goals, ranked, numbers, seed)
     top = top_items(scores, candidates, list_length)
     return {"first": first, "rank": rank, "ranked": ranked, "sampled": sampled, "top": top}
 
@@ -168,20 +174,13 @@ def _queries(block: Events, rules: Rules) -> Queries:
     return Queries(block.users, block.times, Pending.none(len(block)))
 
 
-def _leave_out(
-    scores: Tensor,
-    hidden: Hidden,
-    column: NDArray[np.int64],
-    targets: NDArray[np.int64],
-) -> Tensor:
-    """Exclude items from the ranking, but never the target itself."""
+def _left_out(hidden: Hidden, column: NDArray[np.int64], targets: NDArray[np.int64]) -> Columns:
+    """Query and column of each item to exclude from a ranking; never the target itself."""
     positions, items = hidden
     known = items < len(column)
     columns = np.where(known, column[np.where(known, items, 0)], -1)
     out = (columns >= 0) & (columns != targets[positions])
-    scores = scores.clone()
-    scores[torch.from_numpy(positions[out]), torch.from_numpy(columns[out])] = torch.nan
-    return scores
+    return positions[out], columns[out]
 
 
 def _earlier_in_block(items: Rows) -> NDArray[np.int64]:

@@ -9,13 +9,15 @@ import torch
 from torch import Tensor
 
 from felrec.data.events import Rows
+from felrec.data.pending import Pending
 from felrec.model.item_scores import ItemScores
+from felrec.model.kernels.native.comparing import compare
 from felrec.model.kernels.native.library import answer
 from felrec.model.kernels.native.packing import Packer, encoder_weights
 from felrec.model.kernels.native.tables import Tables
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.signal_set import SignalSet
-from felrec.recommender import Found, Queries, Selection
+from felrec.recommender import Comparison, Found, Queries, Selection
 
 
 class CompiledScores:
@@ -34,11 +36,18 @@ class CompiledScores:
 
     def best(self, queries: Queries, selections: Sequence[Selection], hidden: Rows, version: int) -> list[Found]:
         """The best items for each query; `version` is another one after every change of the model's tables."""
+        return answer(self._tables_at(version), queries, selections, hidden)
+
+    def compare(self, queries: Queries, targets: Rows, leave_out: Pending, others: Rows, version: int) -> Comparison:
+        """Compare the target of each query with all items that have events."""
+        return compare(self._tables_at(version), queries, targets, leave_out, others)
+
+    def _tables_at(self, version: int) -> Tables:
         view = self._view
         if view is None or view[0] != version:
             packer = Packer()
             view = self._view = (version, self._tables(packer), packer)
-        return answer(view[1], queries, selections, hidden)
+        return view[1]
 
     def _tables(self, packer: Packer) -> Tables:
         """What the kernels read; a table may have moved since, because it grew."""

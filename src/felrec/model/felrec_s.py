@@ -32,7 +32,17 @@ from felrec.model.signals.pairs import Candidates, PairFeatures, collect
 from felrec.model.signals.signal_set import SignalName, SignalSet
 from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.model_kind import ModelKind
-from felrec.recommender import EVERYTHING, ErasureContext, Found, LearnedWeights, Part, Queries, Selection, Tensors
+from felrec.recommender import (
+    EVERYTHING,
+    Comparison,
+    ErasureContext,
+    Found,
+    LearnedWeights,
+    Part,
+    Queries,
+    Selection,
+    Tensors,
+)
 
 CONTEXT_FEATURES = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
@@ -136,9 +146,22 @@ class FELRecS(LearnedWeights):
         self, queries: Queries, scores: ItemScores, selections: Sequence[Selection], hidden: Rows
     ) -> list[Found]:
         """The items with the highest scores, by the compiled kernels."""
+        return self._compiled(scores).best(queries, selections, hidden, self.version)
+
+    def compare(
+        self, queries: Queries, candidates: Rows, targets: Rows, leave_out: Pending, others: Rows
+    ) -> Comparison | None:
+        """Compare targets with all candidates, by the compiled kernels; None if these are not all items with events."""
+        counts = self.signals.recent.items.columns["count"]
+        if not self.prunes or not np.array_equal(candidates, np.flatnonzero(counts)):
+            return None
+        scores = self.item_scores(np.arange(len(counts), dtype=np.int32))
+        return self._compiled(scores).compare(queries, targets, leave_out, others, self.version)
+
+    def _compiled(self, scores: ItemScores) -> CompiledScores:
         if scores.compiled is None:
             scores.compiled = CompiledScores(scores, self.signals, self.pair_network, self._log_features())
-        return scores.compiled.best(queries, selections, hidden, self.version)
+        return scores.compiled
 
     def pair_features(self, queries: Queries, candidates: Candidates, silent: SignalName | None = None) -> PairFeatures:
         """All pairs of a query and a candidate that a signal has features for, with their features by name."""

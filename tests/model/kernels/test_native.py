@@ -20,51 +20,19 @@ from felrec.item_score_cache import ItemScoreCache
 from felrec.model import felrec_s as felrec_s_module
 from felrec.model.felrec_s import FELRecS, felrec_s
 from felrec.model.felrec_s_settings import FELRecSSettings
-from felrec.model.signals.signal_set import SIGNALS
 from felrec.pretrained import load_pretrained
 from felrec.recommender import Found, Queries, Selection
+from random_models import ITEMS, USERS, logs, models, randomised
 
 needs.kernels()
 
 NOTHING = np.zeros(0, dtype=np.int32)
-USERS, ITEMS = 6, 30  # of random states; some rows have no events
 LOG = synthetic_log(6_000, n_users=200, n_items=3_000, seed=5).log.events
 rows = st.lists(st.integers(0, ITEMS + 3), max_size=40)
 
 
 def ascending(numbers: list[int]) -> Rows:
     return np.unique(np.array(numbers, dtype=np.int32))
-
-
-@st.composite
-def models(draw: st.DrawFn) -> FELRecS:
-    """With any signals and small sizes; random weights, because those of a new model say nothing of most features."""
-    signals = draw(st.sets(st.sampled_from(SIGNALS), min_size=1))
-    if signals & {"profile", "hit-rates"}:
-        signals |= {"trend", "together"}
-    width, heads = draw(st.sampled_from([(6, 2), (16, 4), (40, 1)]))
-    sizes = {"own_items": 3, "near_items": 4, "next_items": 2, "hidden": draw(st.sampled_from([3, 16, 40]))}
-    chosen = {"layers": draw(st.integers(1, 2)), "members": draw(st.integers(1, 3)), "feed_forward": 20}
-    made = felrec_s(
-        FELRecSSettings(signals=sorted(signals), width=width, heads=heads, history_length=5, **sizes, **chosen)
-    )
-    return randomised(made, draw(st.integers(0, 99)))
-
-
-def randomised(made: FELRecS, seed: int) -> FELRecS:
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
-    return made
-
-
-@st.composite
-def logs(draw: st.DrawFn) -> Events:
-    count = draw(st.integers(0, 150))
-    random = np.random.default_rng(draw(st.integers(0, 99)))
-    times = np.sort(random.integers(1_000, size=count) * 30.0)
-    return Events.of(random.integers(USERS, size=count), random.integers(ITEMS, size=count), times)
 
 
 @st.composite
