@@ -51,18 +51,10 @@ class CompiledScores:
 
     def _tables(self, packer: Packer) -> Tables:
         """What the kernels read; a table may have moved since, because it grew."""
-        signals, items = self._signals, self._signals.recent.items.columns["count"]
-        rates = signals.hit_rates
         return Tables(
-            users=packer.histories(signals),
-            item_events=packer.at(items, "i8"),
-            item_owners=len(items),
-            own=packer.counts(signals, signals.repetition),
-            near=packer.counts(signals, signals.together, signals.together.reach if signals.together else 0),
-            next=packer.counts(signals, signals.follows, signals.follows.reach if signals.follows else 0),
-            rates=packer.at(rates.by_cell, "f4") if rates else None,
+            **packer.signals(self._signals),
             network=self._network,
-            encoder=packer.encoder(signals.vectors, self._encoder),
+            encoder=packer.encoder(self._signals.vectors, self._encoder),
             catalogue=len(self._items),
             items=packer.at(self._items.view(np.float32), "f4"),
             upper=packer.at(self._upper, "f4"),

@@ -22,6 +22,7 @@ from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.model.compiled_events import CompiledChange, CompiledEvents
 from felrec.model.compiled_items import PackedItemNetwork
+from felrec.model.compiled_loss import CompiledLoss
 from felrec.model.compiled_scores import CompiledScores
 from felrec.model.explanation import explain
 from felrec.model.felrec_s_settings import FELRecSSettings
@@ -271,9 +272,7 @@ class FELRecS(LearnedWeights):
         chosen = self._learned_from(step, catalogue)
         loss = torch.stack([parameter.sum() * 0 for parameter in self.parameters()]).sum()  # if there are none
         if len(chosen) and len(catalogue) >= _ENOUGH_ITEMS:
-            targets = torch.from_numpy(np.searchsorted(catalogue, block.items[chosen])).to(self.device)
-            scores = self._learning_scores(Queries.before_each(block)[chosen], catalogue)
-            loss = loss + torch.stack([F.cross_entropy(of_member, targets) for of_member in scores]).mean()
+            loss = loss + self._softmax_loss(Queries.before_each(block)[chosen], block.items[chosen], catalogue)
             if self.settings.item_loss and self.signals.vectors:
                 user_loss = self.signals.vectors.user_loss(block, chosen, self._recent_users)
                 loss = loss + self.settings.item_loss * user_loss
@@ -286,6 +285,15 @@ class FELRecS(LearnedWeights):
         chosen = np.arange(len(step.events)) if step.trained is None else np.flatnonzero(step.trained)
         chosen = chosen[np.isin(step.events.items[chosen], catalogue)]
         return chosen[: max(2, _CELLS // max(1, len(catalogue) * self.settings.members))]
+
+    def _softmax_loss(self, queries: Queries, targets: Rows, catalogue: Rows) -> Tensor:
+        """The mean over queries and members of the ensemble, by the compiled kernels if there are any."""
+        if self.prunes and len(catalogue) == self.signals.recent.items.owners:
+            items = ItemScores.learning(catalogue, self.signals, self._item_network)
+            return CompiledLoss(self.signals, items, self.pair_network, self._log_features())(queries, targets)
+        columns = torch.from_numpy(np.searchsorted(catalogue, targets)).to(self.device)
+        scores = self._learning_scores(queries, catalogue)
+        return torch.stack([F.cross_entropy(of_member, columns) for of_member in scores]).mean()
 
     def _learning_scores(self, queries: Queries, candidates: Rows) -> list[Tensor]:
         """Scores (B, C) of each member of the ensemble, with gradients."""

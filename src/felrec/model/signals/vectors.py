@@ -39,6 +39,10 @@ class VectorNetwork(nn.Module):
         """How far to trust the cosine of items with so many events (C,): with few of them it is mostly noise."""
         return torch.sigmoid(self.confidence[0] + self.confidence[1] * log_events)
 
+    def log_trust(self, log_events: Tensor) -> Tensor:
+        """The logarithm of `trust`."""
+        return F.logsigmoid(self.confidence[0] + self.confidence[1] * log_events)
+
 
 class Vectors:
     """Caches of users and items, which read as fixed random vectors until they are written."""
@@ -51,12 +55,15 @@ class Vectors:
 
     def match(self, queries: Queries, candidates: Rows, log_events: Tensor, *, learning: bool = False) -> Tensor:
         """The scaled cosine (B, C) of each user, encoded from their exact history, and the cached items."""
-        encoded = self._encoded(self._of_users(queries.users, queries.pending))
-        users = self.network.log_scale.exp() * _direction(encoded)
-        items = self.items.read(candidates)
+        users, items = self.scaled_users(queries), self.items.read(candidates)
         if learning:  # the cache is written before gradients are taken
             return users @ items.clone().T * self.network.trust(log_events)
         return dot_products(users, items) * self.network.trust(log_events)
+
+    def scaled_users(self, queries: Queries) -> Tensor:
+        """The directions (B, D) of users, encoded from their exact history, times the scale of the cosine."""
+        encoded = self._encoded(self._of_users(queries.users, queries.pending))
+        return self.network.log_scale.exp() * _direction(encoded)
 
     def user_loss(self, events: Events, chosen: Ints, recent_users: Rows) -> Tensor:
         """Auxiliary loss: classify the user of each chosen event among recent users, by the item as it was before."""

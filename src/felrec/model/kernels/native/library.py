@@ -33,6 +33,8 @@ def library() -> ctypes.CDLL | None:
     kernels.felrec_renew_items.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int64]
     kernels.felrec_bound_items.argtypes, kernels.felrec_bound_items.restype = [ctypes.c_void_p], None
     kernels.felrec_compare.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int64] + [ctypes.c_void_p] * 4
+    kernels.felrec_most_pairs.argtypes, kernels.felrec_most_pairs.restype = [ctypes.c_void_p] * 2, ctypes.c_int64
+    kernels.felrec_learn.argtypes = [ctypes.c_void_p] * 3
     return kernels
 
 

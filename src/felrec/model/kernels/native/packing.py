@@ -55,13 +55,26 @@ class Packer:
             first_rate=-1 if rates is None else int(rates.starts[signals.of_pairs.index(signal)]),
         )
 
+    def signals(self, signals: SignalSet) -> dict[str, Any]:
+        """The entries of `Tables` that pairs are collected from; a table may move when it grows."""
+        items, rates = signals.recent.items.columns["count"], signals.hit_rates
+        return {
+            "users": self.histories(signals),
+            "item_events": self.at(items, "i8"),
+            "item_owners": len(items),
+            "own": self.counts(signals, signals.repetition),
+            "near": self.counts(signals, signals.together, signals.together.reach if signals.together else 0),
+            "next": self.counts(signals, signals.follows, signals.follows.reach if signals.follows else 0),
+            "rates": self.at(rates.by_cell, "f4") if rates else None,
+        }
+
     def pair_network(self, ensemble: MLPEnsemble, signals: SignalSet, log_features: Tensor) -> native.PairNetwork:
         """The weights of the pair network; what it adds for the features of the log becomes part of its bias."""
-        first, second, last = zip(*(_linear_layers(network) for network in ensemble.networks), strict=True)
+        first, second, last = zip(*(linear_layers(network) for network in ensemble.networks), strict=True)
         members, hidden, per_log = len(ensemble.networks), first[0].out_features, len(log_features)
         of_pairs = first[0].in_features - per_log
         weights = np.zeros((_FEATURES, members * hidden), dtype=np.float32)
-        weights[_places(signals)] = _side_by_side([layer.weight[:, :of_pairs].T for layer in first])
+        weights[feature_places(signals)] = _side_by_side([layer.weight[:, :of_pairs].T for layer in first])
         biases = [layer.bias + layer.weight[:, of_pairs:] @ log_features for layer in first]
         return native.PairNetwork(
             members,
@@ -89,7 +102,7 @@ class Packer:
         )
 
 
-def _places(signals: SignalSet) -> NDArray[np.int64]:
+def feature_places(signals: SignalSet) -> NDArray[np.int64]:
     """Where tables.h has the inputs of the pair network, without those of the log."""
     of_signals = ((signals.repetition, 0, 9), (signals.together, 9, 16), (signals.follows, 16, 23))
     places = [np.arange(start, stop) for signal, start, stop in of_signals if signal]
@@ -98,7 +111,8 @@ def _places(signals: SignalSet) -> NDArray[np.int64]:
     return np.concatenate([*places, np.arange(26, _FEATURES)])
 
 
-def _linear_layers(network: nn.Module) -> list[nn.Linear]:
+def linear_layers(network: nn.Module) -> list[nn.Linear]:
+    """The layers of a perceptron that have weights."""
     return [layer for layer in network.children() if isinstance(layer, nn.Linear)]
 
 

@@ -1,0 +1,92 @@
+"""The softmax over the whole catalogue with its gradients, by the compiled kernels instead of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from felrec.data.events import Rows
+from felrec.model.item_scores import ItemScores
+from felrec.model.kernels.native import tables as native
+from felrec.model.kernels.native.learning import Gradients, Inputs, learn
+from felrec.model.kernels.native.packing import Packer, feature_places, linear_layers
+from felrec.model.mlp_ensemble import MLPEnsemble
+from felrec.model.signals.signal_set import SignalSet
+from felrec.recommender import Queries
+
+
+class CompiledLoss:
+    """The loss of queries about all items of a catalogue (rows 0, 1, 2, …), each of which has events."""
+
+    def __init__(self, signals: SignalSet, items: ItemScores, pair_network: MLPEnsemble, log_features: Tensor) -> None:
+        self._signals, self._items, self._log_features = signals, items, log_features
+        self._layers = [linear_layers(network) for network in pair_network.networks]
+        self._packer, self._pair_network = Packer(), pair_network
+
+    def __call__(self, queries: Queries, targets: Rows) -> Tensor:
+        """The mean over queries and members of the ensemble; differentiable."""
+        vectors, items = self._signals.vectors, self._items
+        users, log_trust = torch.zeros(len(queries), 0), torch.zeros(len(items.candidates))
+        if vectors:
+            users, log_trust = vectors.scaled_users(queries), vectors.network.log_trust(items.log_events)
+        parameters = [parameter for layers in self._layers for layer in layers for parameter in layer.parameters()]
+        dense = (users.float(), items.scores.float(), log_trust.float())
+        loss: Tensor = _Loss.apply(self, queries, targets, *dense, *parameters)  # type: ignore[no-untyped-call]
+        return loss
+
+    def gradients(self, queries: Queries, targets: Rows, users: Tensor, scores: Tensor, log_trust: Tensor) -> Gradients:
+        """The loss and all gradients."""
+        last, second = [layers[2] for layers in self._layers], [layers[1] for layers in self._layers]
+        inputs = Inputs(
+            users.numpy(),
+            targets,
+            np.ascontiguousarray(scores.numpy().T),
+            torch.cat([layer.bias for layer in last]).numpy(),
+            torch.stack([layer.weight for layer in second]).numpy(),
+        )
+        return learn(self._tables(scores, log_trust.exp()), queries, inputs)
+
+    def _tables(self, scores: Tensor, trust: Tensor) -> native.Tables:
+        signals, items, packer = self._signals, self._items, self._packer
+        kept = np.zeros(len(items.candidates), dtype=native.ITEM)
+        kept["score"], kept["trust"], kept["log_events"] = scores.mean(dim=1), trust, items.log_events
+        kept["root_events"] = 1 / np.sqrt(items.candidates.events + 1)
+        network = packer.pair_network(self._pair_network, signals, self._log_features)
+        network.last = packer.at(torch.cat([layers[2].weight[0] for layers in self._layers]).numpy(), "f4")
+        return native.Tables(
+            **packer.signals(signals),
+            network=network,
+            encoder=packer.encoder(signals.vectors, np.zeros(0, dtype=np.float32)),
+            catalogue=len(kept),
+            items=packer.at(kept.view(np.float32), "f4"),
+            upper=packer.at(np.zeros(len(kept), dtype=np.float32), "f4"),
+        )
+
+    def of_parameters(self, found: Gradients) -> list[Tensor]:
+        """Gradients of the weights and biases of the pair network, layer by layer of each member."""
+        gradients, places, log = [], feature_places(self._signals), self._log_features.numpy()
+        hidden = found.last.shape[1]
+        for member in range(len(self._layers)):
+            first = found.first[places, member * hidden : (member + 1) * hidden].T
+            bias = found.first_bias[member]
+            gradients += [np.concatenate([first, np.outer(bias, log)], axis=1), bias]
+            gradients += [found.second[member].T, found.second_bias[member]]
+            gradients += [found.last[member][None], found.last_bias[member : member + 1]]
+        return [torch.from_numpy(np.ascontiguousarray(gradient)) for gradient in gradients]
+
+
+class _Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, loss: CompiledLoss, queries: Queries, targets: Rows, *tensors: Tensor) -> Tensor:
+        users, scores, log_trust, *_ = (tensor.detach() for tensor in tensors)
+        found = loss.gradients(queries, targets, users, scores, log_trust)
+        dense = (found.users, np.ascontiguousarray(found.items.T), found.log_trust)
+        ctx.save_for_backward(*map(torch.from_numpy, dense), *loss.of_parameters(found))
+        return torch.tensor(found.losses.sum(dtype=np.float64), dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, None, *(saved * gradients[0] for saved in ctx.saved_tensors)

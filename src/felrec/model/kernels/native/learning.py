@@ -1,0 +1,133 @@
+"""The loss of a batch and its gradients by the compiled kernels, a few queries at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from ctypes import Structure, c_float, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import Rows
+from felrec.model.kernels.native.library import library
+from felrec.model.kernels.native.tables import Questions, Tables, address
+from felrec.model.kernels.parallel import in_parallel
+from felrec.recommender import Queries
+
+_TOGETHER = 32  # queries at a time, as in learning.c
+_FEATURES = 29
+
+Floats = NDArray[np.float32]
+
+
+class _PairGradients(Structure):
+    _fields_ = tuple((name, c_void_p) for name in ("first", "first_bias", "second", "second_bias", "last", "last_bias"))
+
+
+class _Learning(Structure):
+    _fields_ = (
+        *((name, c_void_p) for name in ("users", "targets", "item_scores", "last_bias", "transposed")),
+        ("weight", c_float),
+        *((name, c_void_p) for name in ("losses", "of_users", "of_items", "of_log_trust")),
+        ("of_pairs", _PairGradients),
+        *((name, c_void_p) for name in ("scores", "features", "gains", "back", "rows")),
+    )
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the loss of queries depends on, beside the tables."""
+
+    users: Floats  # (B, D)
+    targets: Rows  # (B,)
+    item_scores: Floats  # (members, C)
+    last_bias: Floats  # (members,) of the pair network
+    transposed: Floats  # (members, outputs, inputs) its second layer
+
+    def __getitem__(self, piece: slice) -> Inputs:
+        return Inputs(self.users[piece], self.targets[piece], self.item_scores, self.last_bias, self.transposed)
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The loss, and its gradients in the layout of what they are of."""
+
+    losses: Floats  # (B,) in all the loss
+    users: Floats  # (B, D)
+    items: Floats  # (members, C)
+    log_trust: Floats  # (C,)
+    first: Floats  # of the pair network, as in tables.h
+    first_bias: Floats
+    second: Floats
+    second_bias: Floats
+    last: Floats
+    last_bias: Floats
+
+    @classmethod
+    def zeros(cls, queries: int, width: int, catalogue: int, members: int, hidden: int) -> Gradients:
+        """For this many queries."""
+        of_pairs = ((_FEATURES, members * hidden), (members, hidden), (members, hidden, hidden), (members, hidden))
+        shapes = ((queries,), (queries, width), (members, catalogue), (catalogue,), *of_pairs)
+        return cls(*(np.zeros(shape, np.float32) for shape in (*shapes, (members, hidden), (members,))))
+
+
+def learn(tables: Tables, queries: Queries, inputs: Inputs) -> Gradients:
+    """The mean over queries and members of the softmax loss. Sums are in the order of queries, whatever the threads."""
+    starts = range(0, len(queries), _TOGETHER)
+    weight = 1 / (len(queries) * tables.network.members)
+    pieces = [slice(start, start + _TOGETHER) for start in starts]
+    found = list(in_parallel(lambda piece: _learn_piece(tables, queries[piece], inputs[piece], weight), pieces))
+    fields = {name: [getattr(one, name) for one in found] for name in vars(found[0])}
+    return Gradients(
+        **{name: np.concatenate(parts) if name in ("losses", "users") else sum(parts) for name, parts in fields.items()}
+    )
+
+
+def _learn_piece(tables: Tables, queries: Queries, inputs: Inputs, weight: float) -> Gradients:
+    kernels, count = library(), len(queries)
+    assert kernels is not None, "ask `library` first"
+    pending, times, everything = queries.pending, queries.pending_times, np.full(count, -1)
+    questions = Questions(
+        count=count,
+        users=address(queries.users, "i4"),
+        times=address(queries.times, "f8"),
+        pending=address(pending.values, "i4"),
+        pending_times=None if times is None else address(times, "f8"),
+        pending_starts=address(pending.starts, "i8"),
+        pending_stops=address(pending.stops, "i8"),
+        candidate_starts=address(everything, "i8"),
+    )
+    members, hidden = tables.network.members, tables.network.hidden
+    pairs = _TOGETHER * kernels.felrec_most_pairs(ctypes.addressof(tables), ctypes.addressof(questions))
+    found = Gradients.zeros(count, inputs.users.shape[1], tables.catalogue, members, hidden)
+    of_pairs = (found.first, found.first_bias, found.second, found.second_bias, found.last, found.last_bias)
+    learning = _Learning(
+        address(inputs.users, "f4"),
+        address(inputs.targets, "i4"),
+        *(address(array, "f4") for array in (inputs.item_scores, inputs.last_bias, inputs.transposed)),
+        weight,
+        *(array.ctypes.data for array in (found.losses, found.users, found.items, found.log_trust)),
+        _PairGradients(*(array.ctypes.data for array in of_pairs)),
+        _scratch("scores", tables.catalogue * _TOGETHER),
+        _scratch("features", pairs * _FEATURES),
+        _scratch("gains", pairs * members),
+        _scratch("back", pairs * members),
+        _scratch("rows", pairs),
+    )
+    if kernels.felrec_learn(*map(ctypes.addressof, (tables, questions, learning))):
+        raise MemoryError(f"not enough memory to learn from {count} events")
+    return found
+
+
+_kept = threading.local()
+
+
+def _scratch(name: str, size: int) -> int:
+    """The address of memory for so many numbers. Each thread keeps its own: fresh pages would take longer than sums."""
+    kept: dict[str, NDArray[Any]] = vars(_kept)
+    if name not in kept or len(kept[name]) < size:
+        kept[name] = np.empty(size + size // 4 + 1, dtype=np.float32)
+    return kept[name].ctypes.data

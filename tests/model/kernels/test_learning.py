@@ -1,0 +1,92 @@
+"""The compiled loss has the value and the gradients of the code in torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+import needs
+from felrec.data.batches import TimeBatch
+from felrec.data.events import Events
+from felrec.data.synthetic import synthetic_log
+from felrec.evaluation.protocols import replay
+from felrec.model import felrec_s as felrec_s_module
+from felrec.model.compiled_loss import CompiledLoss
+from felrec.model.felrec_s import FELRecS, felrec_s
+from felrec.model.felrec_s_settings import FELRecSSettings
+from felrec.model.signals.signal_set import SIGNALS
+from felrec.recommender import Queries
+from random_models import logs, models, randomised
+
+needs.kernels()
+
+LOG = synthetic_log(3_000, n_users=100, n_items=800, seed=5).log.events
+
+
+def renumbered(events: Events) -> Events:
+    """Rows by first appearance, as in a log: the kernels learn only where every row has events."""
+    _, first, rows = np.unique(events.items, return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return Events.of(events.users, order[rows], events.times)
+
+
+def gradients(made: FELRecS, seen: Events, batch: Events) -> tuple[float, dict[str, torch.Tensor]]:
+    made.reset()
+    replay(made, seen, block=20)
+    made.zero_grad()
+    loss = made.loss(TimeBatch(batch))
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss.item(), {name: p.grad.clone() for name, p in made.named_parameters() if p.grad is not None}
+
+
+def check(made: FELRecS, seen: Events, batch: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled_loss, compiled = gradients(made, seen, batch)
+    with monkeypatch.context() as patch:
+        patch.setattr(felrec_s_module, "library", lambda: None)
+        loss, reference = gradients(made, seen, batch)
+    assert compiled_loss == pytest.approx(loss, rel=1e-4, abs=1e-4)
+    assert compiled.keys() == reference.keys()
+    for name, gradient in reference.items():
+        near = 1e-4 * max(1.0, float(gradient.norm(torch.inf)) if gradient.numel() else 0.0)
+        torch.testing.assert_close(compiled[name], gradient, rtol=0, atol=near)
+
+
+@settings(max_examples=100, deadline=None)
+@given(models(), logs())
+def test_random_models_have_the_same_gradients(made: FELRecS, log: Events) -> None:
+    events = renumbered(log)
+    split = len(events) * 2 // 3
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        check(made, events[:split], events[split:], monkeypatch)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_larger_batches_have_the_same_gradients(members: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = randomised(felrec_s(FELRecSSettings(signals=list(SIGNALS), members=members)), 3)
+    check(made, LOG[:2_500], LOG[2_500:2_700], monkeypatch)
+
+
+def test_gradients_do_not_depend_on_threads() -> None:
+    made, threads, found = randomised(felrec_s(FELRecSSettings(members=2)), 3), torch.get_num_threads(), []
+    assert made.signals.profile
+    replay(made, LOG[:2_500])
+    items = made.item_scores(np.arange(made.signals.recent.items.owners, dtype=np.int32))
+    users, scores, log_trust = (
+        torch.rand(200, 64),
+        torch.rand(len(items.candidates), 2),
+        -torch.rand(len(items.candidates)),
+    )
+    loss = CompiledLoss(made.signals, items, made.pair_network, torch.from_numpy(made.signals.profile.features))
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            queries, targets = Queries.before_each(LOG[2_500:2_700]), LOG.items[:200]
+            with torch.no_grad():
+                found.append(loss.gradients(queries, targets, users, scores, log_trust))
+    finally:
+        torch.set_num_threads(threads)
+    for name, one in vars(found[0]).items():
+        np.testing.assert_array_equal(one, getattr(found[1], name), err_msg=name)
