@@ -31,7 +31,7 @@ class CompiledLoss:
         vectors, items = self._signals.vectors, self._items
         users, log_trust = torch.zeros(len(queries), 0), torch.zeros(len(items.candidates))
         if vectors:
-            users, log_trust = vectors.scaled_users(queries), vectors.network.log_trust(items.log_events)
+            users, log_trust = vectors.scaled_users(queries, compiled=True), vectors.network.log_trust(items.log_events)
         parameters = [parameter for layers in self._layers for layer in layers for parameter in layer.parameters()]
         dense = (users.float(), items.scores.float(), log_trust.float())
         loss: Tensor = _Loss.apply(self, queries, targets, *dense, *parameters)  # type: ignore[no-untyped-call]

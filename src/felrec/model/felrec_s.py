@@ -274,7 +274,7 @@ class FELRecS(LearnedWeights):
         if len(chosen) and len(catalogue) >= _ENOUGH_ITEMS:
             loss = loss + self._softmax_loss(Queries.before_each(block)[chosen], block.items[chosen], catalogue)
             if self.settings.item_loss and self.signals.vectors:
-                user_loss = self.signals.vectors.user_loss(block, chosen, self._recent_users)
+                user_loss = self.signals.vectors.user_loss(block, chosen, self._recent_users, compiled=self.prunes)
                 loss = loss + self.settings.item_loss * user_loss
         self.observe(block)
         self._recent_users = np.concatenate([self._recent_users, block.users])[-_RECENT_USERS:]

@@ -12,6 +12,7 @@ from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
 from felrec.data.tables.table import TableState
 from felrec.model.kernels.catalogue import dot_products
+from felrec.model.kernels.native.encoding import encode_compiled
 from felrec.model.kernels.sequences import Sequences, encode
 from felrec.model.paper.cache import as_array
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
@@ -60,16 +61,16 @@ class Vectors:
             return users @ items.clone().T * self.network.trust(log_events)
         return dot_products(users, items) * self.network.trust(log_events)
 
-    def scaled_users(self, queries: Queries) -> Tensor:
+    def scaled_users(self, queries: Queries, *, compiled: bool = False) -> Tensor:
         """The directions (B, D) of users, encoded from their exact history, times the scale of the cosine."""
-        encoded = self._encoded(self._of_users(queries.users, queries.pending))
+        encoded = self._encoded(self._of_users(queries.users, queries.pending), compiled)
         return self.network.log_scale.exp() * _direction(encoded)
 
-    def user_loss(self, events: Events, chosen: Ints, recent_users: Rows) -> Tensor:
+    def user_loss(self, events: Events, chosen: Ints, recent_users: Rows, *, compiled: bool = False) -> Tensor:
         """Auxiliary loss: classify the user of each chosen event among recent users, by the item as it was before."""
         before = Pending.within_block(events.items, events.users)[chosen]
         items = events.items[chosen]
-        vectors = self._item_vectors(items, self._encoded(self._of_items(items, before)))
+        vectors = self._item_vectors(items, self._encoded(self._of_items(items, before), compiled))
         users = np.unique(np.concatenate([recent_users, events.users]))
         scores = self.network.log_scale.exp() * vectors @ self.users.read(users).clone().T
         targets = torch.from_numpy(np.searchsorted(users, events.users[chosen])).to(self._device)
@@ -117,7 +118,9 @@ class Vectors:
         for cache, name in ((self.users, _USERS), (self.items, _ITEMS)):
             cache.restore(torch.from_numpy(state[name]))
 
-    def _encoded(self, sequences: Sequences) -> Tensor:
+    def _encoded(self, sequences: Sequences, compiled: bool = False) -> Tensor:
+        if compiled:
+            return encode_compiled(self.network.encoder, sequences)
         (encoded,) = encode(self.network.encoder, (sequences,))
         return encoded
 

@@ -6,103 +6,48 @@
 #include <string.h>
 
 #include "network.h"
+#include "transposed.h"
 
 enum { TILE = 32 }; /* pairs whose activations stay in the processor's first cache */
 
-/* y (rows, outputs) += x (inputs, rows), transposed, times w (inputs, outputs); rows and blocks are constants. */
-INLINE void transposed_tile(const int rows, const int blocks, const float *x, int64_t x_step, int64_t inputs,
-                            const float *w, int64_t w_step, float *y, int64_t y_step)
-{
-    lanes sum[ROWS][4];
-    for (int row = 0; row < rows; row++)
-        for (int block = 0; block < blocks; block++)
-            sum[row][block] = *(const lanes *)(y + row * y_step + block * LANES);
-    for (int64_t input = 0; input < inputs; input++)
-        for (int row = 0; row < rows; row++)
-            for (int block = 0; block < blocks; block++)
-                sum[row][block] += x[input * x_step + row] * *(const lanes *)(w + input * w_step + block * LANES);
-    for (int row = 0; row < rows; row++)
-        for (int block = 0; block < blocks; block++)
-            *(lanes *)(y + row * y_step + block * LANES) = sum[row][block];
-}
-
-INLINE void transposed_strip(const int rows, const float *x, int64_t x_step, int64_t inputs, const float *w,
-                             int64_t w_step, int64_t outputs, float *y, int64_t y_step)
-{
-    int64_t at = 0;
-    for (; at + 4 * LANES <= outputs; at += 4 * LANES)
-        transposed_tile(rows, 4, x, x_step, inputs, w + at, w_step, y + at, y_step);
-    for (; at + 2 * LANES <= outputs; at += 2 * LANES)
-        transposed_tile(rows, 2, x, x_step, inputs, w + at, w_step, y + at, y_step);
-    for (; at + LANES <= outputs; at += LANES)
-        transposed_tile(rows, 1, x, x_step, inputs, w + at, w_step, y + at, y_step);
-    for (; at < outputs; at++)
-        for (int row = 0; row < rows; row++)
-            for (int64_t input = 0; input < inputs; input++)
-                y[row * y_step + at] += x[input * x_step + row] * w[input * w_step + at];
-}
-
-/* y (rows, outputs) += x (inputs, rows), transposed, times w (inputs, outputs) */
-ANY_PROCESSOR static void add_transposed_product(int64_t rows, const float *x, int64_t x_step, int64_t inputs,
-                                                 const float *w, int64_t w_step, int64_t outputs, float *y,
-                                                 int64_t y_step)
-{
-    int64_t row = 0;
-    for (; row + ROWS <= rows; row += ROWS)
-        transposed_strip(ROWS, x + row, x_step, inputs, w, w_step, outputs, y + row * y_step, y_step);
-    for (; row < rows; row++)
-        transposed_strip(1, x + row, x_step, inputs, w, w_step, outputs, y + row * y_step, y_step);
-}
-
 typedef struct { /* the activations of a tile; `all` is members times hidden */
-    int64_t columns, column_of[FEATURES]; /* features that any of its pairs has */
-    float used[TILE * FEATURES];          /* (TILE, columns) */
-    float *one, *two, *back;              /* (TILE, all) each: hidden layers, and gradients on their way back */
+    const float *x;                            /* (TILE, FEATURES) */
+    int64_t runs, begin[FEATURES], end[FEATURES]; /* neighbouring features that any of its pairs has: most lack most */
+    float *one, *two, *back;                   /* (TILE, all) each: hidden layers, and gradients on their way back */
 } Tile;
 
 typedef struct { /* of the pair network; the layout of its weights, but `second` has a transposed copy */
     float *first, *first_bias, *second, *second_bias, *last, *last_bias;
 } PairGradients;
 
-/* Pick the features that most pairs lack. */
-INLINE void pick_columns(const float *x, int64_t rows, Tile *tile)
+INLINE void find_runs(const float *x, int64_t rows, Tile *tile)
 {
-    tile->columns = 0;
-    for (int64_t feature = 0; feature < FEATURES; feature++) {
-        int any = 0;
-        for (int64_t row = 0; row < rows; row++)
-            any |= x[row * FEATURES + feature] != 0;
-        if (any)
-            tile->column_of[tile->columns++] = feature;
-    }
+    int32_t any[FEATURES] = {0};
     for (int64_t row = 0; row < rows; row++)
-        for (int64_t column = 0; column < tile->columns; column++)
-            tile->used[row * FEATURES + column] = x[row * FEATURES + tile->column_of[column]];
-}
-
-/* The end of a run of neighbouring features. */
-INLINE int64_t run_end(const Tile *tile, int64_t begin)
-{
-    int64_t end = begin + 1;
-    while (end < tile->columns && tile->column_of[end] == tile->column_of[end - 1] + 1)
-        end++;
-    return end;
+        for (int64_t feature = 0; feature < FEATURES; feature++)
+            any[feature] |= x[row * FEATURES + feature] != 0;
+    tile->x = x;
+    tile->runs = 0;
+    for (int64_t feature = 0; feature < FEATURES; feature++) {
+        if (any[feature] && (!feature || !any[feature - 1]))
+            tile->begin[tile->runs++] = feature;
+        if (any[feature])
+            tile->end[tile->runs - 1] = feature + 1;
+    }
 }
 
 /* Both hidden layers of up to TILE pairs with features x (rows, FEATURES). */
 INLINE void activate(const PairNetwork *network, const float *x, int64_t rows, const float *first_bias, Tile *tile)
 {
     const int64_t hidden = network->hidden, all = network->members * hidden;
-    pick_columns(x, rows, tile);
+    find_runs(x, rows, tile);
     for (int64_t row = 0; row < rows; row++) {
         memcpy(tile->one + row * all, first_bias, all * sizeof(float));
         memcpy(tile->two + row * all, network->second_bias, all * sizeof(float));
     }
-    for (int64_t begin = 0, end; begin < tile->columns; begin = end) {
-        end = run_end(tile, begin);
-        add_product(rows, tile->used + begin, FEATURES, end - begin, network->first + tile->column_of[begin] * all,
-                    all, all, tile->one, all);
-    }
+    for (int64_t run = 0; run < tile->runs; run++)
+        add_product(rows, x + tile->begin[run], FEATURES, tile->end[run] - tile->begin[run],
+                    network->first + tile->begin[run] * all, all, all, tile->one, all);
     relu(tile->one, rows * all);
     for (int64_t member = 0; member < network->members; member++)
         add_product(rows, tile->one + member * hidden, all, hidden, network->second + member * hidden * hidden, hidden,
@@ -144,11 +89,9 @@ INLINE void add_gradients(const PairNetwork *network, const float *transposed, i
             *back = tile->one[row * all + at] > 0 ? *back : 0;
             to->first_bias[at] += *back;
         }
-    for (int64_t begin = 0, end; begin < tile->columns; begin = end) {
-        end = run_end(tile, begin);
-        add_transposed_product(end - begin, tile->used + begin, FEATURES, rows, tile->two, all, all,
-                               to->first + tile->column_of[begin] * all, all);
-    }
+    for (int64_t run = 0; run < tile->runs; run++)
+        add_transposed_product(tile->end[run] - tile->begin[run], tile->x + tile->begin[run], FEATURES, rows, tile->two,
+                               all, all, to->first + tile->begin[run] * all, all);
 }
 
 #endif

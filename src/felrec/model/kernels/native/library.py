@@ -35,6 +35,7 @@ def library() -> ctypes.CDLL | None:
     kernels.felrec_compare.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int64] + [ctypes.c_void_p] * 4
     kernels.felrec_most_pairs.argtypes, kernels.felrec_most_pairs.restype = [ctypes.c_void_p] * 2, ctypes.c_int64
     kernels.felrec_learn.argtypes = [ctypes.c_void_p] * 3
+    kernels.felrec_encode_histories.argtypes = [ctypes.c_void_p]
     return kernels
 
 

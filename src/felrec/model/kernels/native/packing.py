@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from felrec.model.kernels.native import tables as native
+from felrec.model.kernels.native.encoding import blocks_of, encoder_parts
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.paper.encoder import ITEM_SEQUENCE
 from felrec.model.signals.item_links import ItemLinks
-from felrec.model.signals.pooled_encoder import PreNormBlock
 from felrec.model.signals.repetition import Repetition
 from felrec.model.signals.signal_set import SignalSet
 from felrec.model.signals.vectors import SOFT, Vectors
@@ -116,33 +116,15 @@ def linear_layers(network: nn.Module) -> list[nn.Linear]:
     return [layer for layer in network.children() if isinstance(layer, nn.Linear)]
 
 
-def _blocks(vectors: Vectors) -> list[PreNormBlock]:
-    return [block for block in vectors.network.encoder.blocks if isinstance(block, PreNormBlock)]
-
-
 def encoder_sizes(vectors: Vectors) -> tuple[int, int, int, int]:
     """Width, heads, inner size and number of blocks."""
-    blocks = _blocks(vectors)
+    blocks = blocks_of(vectors.network.encoder)
     return vectors.width, blocks[0].attention.heads, blocks[0].expand.out_features, len(blocks)
 
 
 def encoder_weights(vectors: Vectors | None, kind: int = ITEM_SEQUENCE) -> Floats:
     """All weights of the encoder of a kind of histories, in the order of encoder.h; matrices as (inputs, outputs)."""
-    if vectors is None:
-        return np.zeros(0, dtype=np.float32)
-    encoder = vectors.network.encoder
-    parts = [
-        encoder.positions + encoder.types[kind],
-        encoder.recency[kind],
-        encoder.attend.weight,
-        encoder.output.weight.T,
-    ]
-    for block in _blocks(vectors):
-        parts += [block.attention_norm.weight, block.attention_norm.bias]
-        parts += [block.attention.query_key_value.weight.T, block.attention.output.weight.T]
-        parts += [block.feed_forward_norm.weight, block.feed_forward_norm.bias]
-        parts += [block.expand.weight.T, block.expand.bias, block.contract.weight.T, block.contract.bias]
-    return _flat(parts)
+    return _flat(encoder_parts(vectors.network.encoder, kind)) if vectors else np.zeros(0, dtype=np.float32)
 
 
 def item_weights(network: MLPEnsemble, slopes: Tensor, of_log: Tensor) -> tuple[tuple[Floats, ...], float]:
@@ -150,7 +132,7 @@ def item_weights(network: MLPEnsemble, slopes: Tensor, of_log: Tensor) -> tuple[
 
     What the network adds for the features of the log becomes part of the biases.
     """
-    first, last = zip(*(_linear_layers(member) for member in network.networks), strict=True)
+    first, last = zip(*(linear_layers(member) for member in network.networks), strict=True)
     features, members = first[0].in_features - len(of_log), len(first)
     weights = _side_by_side([layer.weight[:, :features].T for layer in first])
     biases = _flat([layer.bias + layer.weight[:, features:] @ of_log for layer in first])
