@@ -57,15 +57,20 @@ INLINE int64_t whole_lanes(int64_t count) { return (count + LANES - 1) / LANES *
 /* Weights of `count` numbers, which are followed by room for whole lanes. */
 INLINE void softmax(float *x, int64_t count)
 {
-    float most = x[0], total = 0;
-    for (int64_t at = 1; at < count; at++)
-        most = x[at] > most ? x[at] : most;
     for (int64_t at = count; at < whole_lanes(count); at++)
-        x[at] = most;
+        x[at] = -INFINITY;
+    lanes most = *(lanes *)x, sum = {0};
+    for (int64_t at = 0; at < count; at += LANES) {
+        const int_lanes higher = *(lanes *)(x + at) > most;
+        most = (lanes)((*(int_lanes *)(x + at) & higher) | ((int_lanes)most & ~higher));
+    }
+    float highest = most[0], total = 0;
+    for (int lane = 1; lane < LANES && lane < count; lane++)
+        highest = most[lane] > highest ? most[lane] : highest;
     for (int64_t at = 0; at < count; at += LANES)
-        *(lanes *)(x + at) = exponential(*(lanes *)(x + at) - most);
-    for (int64_t at = 0; at < count; at++)
-        total += x[at];
+        sum += *(lanes *)(x + at) = exponential(*(lanes *)(x + at) - highest);
+    for (int lane = 0; lane < LANES; lane++)
+        total += sum[lane];
     for (int64_t at = 0; at < count; at++)
         x[at] /= total;
 }
