@@ -118,10 +118,11 @@ class FELRecS(LearnedWeights):
     def score_without(self, signal: SignalName, queries: Queries, candidates: Rows) -> Tensor:
         """Scores (B, C) as they would be if a signal knew nothing of these users and items."""
         with torch.no_grad():
-            network = self._item_network
+            items = self.item_scores(candidates)
             if signal == "trend":
-                network = lambda features: self._item_network(torch.zeros_like(features))  # noqa: E731
-            items = ItemScores.computed(candidates, self.signals, network)
+                items = ItemScores.computed(
+                    candidates, self.signals, lambda features: self._item_network(torch.zeros_like(features))
+                )
             match = self._match(queries, items)
             if signal == "vectors":
                 match.zero_()

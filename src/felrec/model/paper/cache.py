@@ -88,6 +88,7 @@ class Cache:
     @property
     def addresses(self) -> tuple[int, int]:
         """Where vectors and lengths of row 0 are, for compiled kernels."""
+        assert self._table.dtype == self._lengths.dtype == torch.float32, "the kernels read single precision"
         return self._table.data_ptr() + 4 * self.width, self._lengths.data_ptr() + 4
 
     def snapshot(self) -> Tensor:

@@ -58,15 +58,14 @@ class SeededCache(Cache):
         before = len(self)
         super().grow(rows)
         if len(self) > before:
-            self._seed(before, len(self))
+            new = slice(before + 1, len(self) + 1)
+            self._table[new] = self.unwritten(np.arange(before, len(self)))
+            self._lengths[new] = 1.0
 
     def restore(self, snapshot: Tensor) -> None:
         """Restore what `snapshot` returned; a row of zeros counts as unwritten."""
         super().restore(snapshot)
-        self._seed(0, len(self))
-
-    def _seed(self, start: int, stop: int) -> None:
-        blank = start + np.flatnonzero(self._lengths[start + 1 : stop + 1].cpu().numpy() == 0)
+        blank = np.flatnonzero(self._lengths[1:].cpu().numpy() == 0)
         at = torch.from_numpy(blank + 1).to(self.device)
-        self._table[at] = seeds(blank, self.width, self.side).to(self.device)
+        self._table[at] = self.unwritten(blank)
         self._lengths[at] = 1.0

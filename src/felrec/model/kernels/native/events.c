@@ -198,7 +198,7 @@ INLINE void write_vectors(const Encoder *of, float *lengths, const int32_t *rows
 }
 
 /* Copy the rows of a change into the tables, which have room for them. Returns how many items have their first event. */
-ANY_PROCESSOR int64_t felrec_apply(const State *state, const Change *change)
+int64_t felrec_apply(const State *state, const Change *change)
 {
     int64_t new = 0;
     for (int64_t at = 0; at < change->trend; at++)

@@ -39,8 +39,8 @@ def library() -> ctypes.CDLL | None:
     return kernels
 
 
-def state_kernels() -> str:
-    """Which code computes the state of FELRec-S. Other code, or a later version of it, gives other last bits."""
+def kernels() -> str:
+    """What computes the state, to the last bit: a store says by which its rows were made."""
     return "numpy" if library() is None else "c1"
 
 
