@@ -124,7 +124,8 @@ ANY_PROCESSOR int felrec_change(const State *state, const Block *block, Change *
                                      0, to->item_rows, to->item_ring, to->item_count);
         to->users = append_histories(&state->users, block->users, block->items, block->count, room.keys, room.sorting,
                                      room.previous, room.taken, to->user_rows, to->user_ring, to->user_count);
-        memset(to->rate_counts, 0, 2 * state->cells * sizeof(float));
+        if (state->rates)
+            memset(to->rate_counts, 0, 2 * state->cells * sizeof(float));
         for (int64_t event = 0; event < block->count; event++)
             look_at_event(state, block, event, &room, &sums, to);
         const TopK near = {to->near_rows, to->near_other, to->near_count, 0, 0};
