@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from felrec.data.events import Events
+from felrec.data.events import Events, RowChange
 from felrec.store.protocol import Base, Batch, Identity, TableSpec
 from felrec.store.sqlite import SqliteStore
 
@@ -24,13 +24,17 @@ def rows(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.array(numbers, dtype=np.int32)
 
 
-def one_block(first: int = 0, applied: int = 1) -> Batch:
+def one_block(first: int = 0) -> Batch:
     return Batch(
         first_user=first,
         first_item=first,
         users=[f"user {first}"],
         items=["🦔 Robert'); DROP TABLE users;--" * (first + 1)],
         blocks=[Events.of([first], [first], [5.0])],
-        state={"vectors": (rows(first), np.full((1, 3), first + 0.5, "<f4")), "counts": (rows(first), np.array([7]))},
-        applied=applied,
     )
+
+
+def one_row(number: int, value: float = 0.5) -> RowChange:
+    """The rows of both tables with a number."""
+    vectors = np.full((1, 3), number + value, "<f4")
+    return {"vectors": (rows(number), vectors), "counts": (rows(number), np.array([7]))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -121,3 +121,19 @@ def replayed_offline(path: Path, model: FittedModel | None = None) -> str:
         if begin < end:  # all events of a block may have been erased
             model.recommender.observe(whole[begin:end])
     return digest(model.recommender)
+
+
+def rebuilt(engine: Engine) -> Iterator[None]:
+    """The pieces of a rebuild that is wanted, and of saving its state; only for the ingest thread."""
+    rebuilding, saver = engine._committer.rebuilding, engine._committer.saver
+    while rebuilding.running:
+        if rebuilding._wanted:
+            rebuilding.step()
+        else:
+            next(saver.finish(), None)
+        yield
+
+
+def save(engine: Engine) -> None:
+    """Save the state now, instead of after some seconds."""
+    engine._ingest.run(engine._committer.saver.save_all).result()

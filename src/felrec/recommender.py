@@ -20,7 +20,7 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import Batches
 from felrec.data.events import Events, RowChange, Rows, Times, without_prefix
 from felrec.data.pending import Pending
-from felrec.data.tables.table import Stored
+from felrec.data.tables.table import Stored, TableState
 
 Tensors = dict[str, Tensor]
 Counts = NDArray[np.int64]
@@ -230,6 +230,10 @@ class Servable(Recommender, Protocol):
 
     def apply_change(self, change: RowChange) -> None:
         """Write the rows of a change; only copies rows."""
+        ...
+
+    def view(self) -> TableState:
+        """The arrays of `state`, not copied if possible: valid until the next change. They may have more rows."""
         ...
 
 

@@ -35,7 +35,7 @@ def test_nothing_is_acknowledged_once_a_file_is_gone(tmp_path: Path, how: Callab
         how(tmp_path / f"s{suffix}")
         assert isinstance(store.trouble(), StoreLost)
         with pytest.raises(StoreLost, match=rf"s{suffix} was {how.__name__}d while it was in use.*then restart"):
-            store.commit(one_block(1, 2))
+            store.commit(one_block(1))
 
 
 def test_a_store_that_is_moved_away_and_back_goes_on(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_an_engine_that_lost_its_file_leaves_those_of_the_next_alone(tmp_path: P
     with begun(tmp_path / "s") as second:
         second.commit(one_block())
         first.close()
-        second.commit(one_block(1, 2))
+        second.commit(one_block(1))
         assert second.trouble() is None
     with SqliteStore(tmp_path / "s", "write") as store:
         assert len(store.load().events) == 2
@@ -107,10 +107,10 @@ def test_another_name_is_no_way_around_the_lock(tmp_path: Path) -> None:
         (tmp_path / "hard").unlink()
     with SqliteStore(tmp_path / "symbolic", "write") as store:
         assert len(store.load().events) == 1
-        store.commit(one_block(1, 2))
+        store.commit(one_block(1))
         (tmp_path / "symbolic").unlink()
         with pytest.raises(StoreLost, match="symbolic was removed"):
-            store.commit(one_block(2, 3))
+            store.commit(one_block(2))
 
 
 @linux

@@ -18,7 +18,7 @@ from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.store.protocol import Batch, Contents, StoredReceipt
 from felrec.store.records import encode_events
 from felrec.store.sqlite import SqliteStore
-from small_stores import IDENTITY, begun, one_block
+from small_stores import IDENTITY, begun, one_block, one_row
 from stores import contents_of, fitted, made_up, open_engine, post, submit
 
 
@@ -36,8 +36,10 @@ def test_nobody_else_can_read_a_store_or_its_copy(tmp_path: Path) -> None:
 def test_what_is_committed_comes_back(tmp_path: Path) -> None:
     with begun(tmp_path / "s") as store:
         store.commit(one_block())
-        store.commit(one_block(1, 2))
-        store.commit(Batch(2, 2, attributes={"x": {"title": "é"}}, applied=2, notes={"import": "3"}))
+        store.commit(one_block(1))
+        store.commit(Batch(2, 2, attributes={"x": {"title": "é"}}, notes={"import": "3"}))
+        store.save(one_row(0))
+        store.save(one_row(1), applied=2)
     with SqliteStore(tmp_path / "s", "write") as store:
         kept = store.load()
     assert kept.identity == IDENTITY
@@ -103,7 +105,7 @@ def test_a_full_store_keeps_what_it_had_and_goes_on_when_there_is_room(tmp_path:
     with begun(tmp_path / "s") as store:
         store.commit(one_block())
         store.limit(store.size())
-        large = Batch(1, 1, blocks=[Events.of(*np.zeros((3, 20_000)))], applied=2)
+        large = Batch(1, 1, blocks=[Events.of(*np.zeros((3, 20_000)))])
         with pytest.raises(StoreFull, match="no space left"):
             store.commit(large)
         assert store.verify() == []
@@ -118,7 +120,7 @@ def test_a_backup_is_whole_and_never_overwrites(tmp_path: Path) -> None:
         store.commit(one_block())
         with SqliteStore(tmp_path / "s", "read") as reader:
             reader.backup(tmp_path / "copy")
-        store.commit(one_block(1, 2))
+        store.commit(one_block(1))
         with pytest.raises(StoreError, match="exists"):
             store.backup(tmp_path / "copy")
     assert len(contents_of(tmp_path / "copy").events) == 1
@@ -244,12 +246,14 @@ def test_a_flipped_byte_is_found_or_harmless(filled: Path, tmp_path: Path, seed:
 def test_verify_names_what_is_wrong(filled: Path, tmp_path: Path) -> None:
     shutil.copy(filled, tmp_path / "s")
     other = apsw.Connection(str(tmp_path / "s"))
-    other.execute("UPDATE state SET value = zeroblob(length(value)) WHERE row = 0; DELETE FROM users WHERE row = 3")
+    other.execute("UPDATE pages SET records = zeroblob(length(records)) WHERE row = 0; DELETE FROM users WHERE row = 3")
+    other.execute("UPDATE saves SET crc = crc + 1")
     other.execute("UPDATE blocks SET records = zeroblob(16) WHERE row = 1")
     other.close()
     with SqliteStore(tmp_path / "s", "read") as store:
         findings = " ".join(store.verify())
-    assert "state: a row is damaged" in findings
+    assert "pages: row 0 is damaged" in findings
+    assert "saves: row 0 is damaged" in findings
     assert "users: expected rows" in findings
     assert "blocks: row 1 is damaged" in findings
     with pytest.raises(StoreDamaged, match="restore a backup"):
@@ -259,7 +263,7 @@ def test_verify_names_what_is_wrong(filled: Path, tmp_path: Path) -> None:
 def test_an_answer_that_expired_is_removed_by_the_next_write(tmp_path: Path) -> None:
     with begun(tmp_path / "s") as store:
         store.commit(replace(one_block(), answers=[StoredReceipt(b"o" * 16, b"b" * 16, "{}", store.seconds() - 60)]))
-        store.commit(one_block(1, 2))
+        store.commit(one_block(1))
         assert store.load().answers == []
 
 

@@ -21,7 +21,7 @@ def committed_at_last(store: SqliteStore) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
-            store.commit(one_block(1, 2))
+            store.commit(one_block(1))
         except StoreError:
             time.sleep(0.05)
         else:
@@ -42,7 +42,7 @@ def test_a_store_on_a_full_disk_is_read_and_later_written(tmp_path: Path, killed
             assert isinstance(store.trouble(), StoreFull)
             for _ in range(3):
                 with pytest.raises(StoreFull, match="no space left"):
-                    store.commit(one_block(1, 2))
+                    store.commit(one_block(1))
             assert len(store.load().events) == 1
             assert store.answer(b"a key") is None
             filler.unlink()
@@ -63,7 +63,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, resource.RLIM_INFINITY))
 with SqliteStore(Path(sys.argv[1])) as store:
     print(type(store.trouble()).__name__, len(store.load().events))
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    store.commit(one_block(1, 2))
+    store.commit(one_block(1))
     print(store.trouble(), len(store.load().events))
 """
 
@@ -95,7 +95,7 @@ def test_a_store_on_a_read_only_disk_is_read_and_later_written(tmp_path: Path, k
         read_only(disk, True)
         with SqliteStore(disk / "s") as store:
             with pytest.raises(StoreError, match="cannot be"):
-                store.commit(one_block(1, 2))
+                store.commit(one_block(1))
             assert len(store.load().events) == 1
             read_only(disk, False)
             committed_at_last(store)

@@ -12,7 +12,7 @@ from torch import Tensor
 from felrec.config import Settings
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
-from felrec.data.tables.table import Stored
+from felrec.data.tables.table import Stored, TableState
 from felrec.model_kind import ModelKind
 from felrec.recommender import (
     EVERYTHING,
@@ -63,6 +63,10 @@ class Popularity(Weightless):
     def apply_change(self, change: RowChange) -> None:
         """Write the counts."""
         self.counts.apply_change(change)
+
+    def view(self) -> TableState:
+        """The counts, without a copy."""
+        return self.counts.view()
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The counts of the user's items, without the user's events."""

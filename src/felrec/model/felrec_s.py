@@ -20,6 +20,7 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
+from felrec.data.tables.table import TableState
 from felrec.model.compiled_events import CompiledChange, CompiledEvents
 from felrec.model.compiled_items import PackedItemNetwork
 from felrec.model.compiled_loss import CompiledLoss
@@ -321,6 +322,10 @@ class FELRecS(LearnedWeights):
         self.signals.clear()
         self._recent_users = np.zeros(0, dtype=np.int32)
         self.version += 1
+
+    def view(self) -> TableState:
+        """The rows of all signals, without a copy."""
+        return self.signals.view()
 
     def state(self) -> Tensors:
         """A copy of the rows of all signals."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+Report = Callable[[str], None]  # receives a problem; raises, or records it so that checking continues
 
 
 def of_row(row: int, content: bytes) -> int:
@@ -21,12 +21,9 @@ def of_name(name: str | bytes, content: str) -> int:
     return zlib.crc32(content.encode(), zlib.crc32(key))
 
 
-def encode_rows(values: NDArray[np.generic]) -> list[bytes]:
-    """The bytes of each row of an array, little-endian."""
-    rows = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-    size = rows.dtype.itemsize * int(np.prod(rows.shape[1:]))
-    whole = rows.tobytes()
-    return [whole[start : start + size] for start in range(0, len(whole), size)]
+def to_bytes(value: Any) -> bytes:
+    """The bytes of a column; in a damaged file it may have any type."""
+    return value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
 
 
 def to_json(value: Any) -> str:

@@ -6,27 +6,38 @@ import logging
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import apsw
 
+from felrec.data.events import all_rows
 from felrec.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreLost, StoreMismatch
+from felrec.store.checkpointing import Checkpointer
 from felrec.store.checksums import to_json
 from felrec.store.connecting import DAMAGED, FOREIGN, WAIT, connect, connect_read_only, translated
 from felrec.store.copying import make_private
+from felrec.store.format_2 import read_single_rows
 from felrec.store.lease import Lease
 from felrec.store.mark import Mark, MarkFile
 from felrec.store.protocol import TableSpec
 from felrec.store.reading import Counters, read_counters, read_meta, read_tables
-from felrec.store.schema import APPLICATION, FORMAT, TABLES
-from felrec.store.writing import put_meta, renew_answers
+from felrec.store.schema import APPLICATION, FORMAT, STATE_TABLES, TABLES
+from felrec.store.state_rows import changed_pages
+from felrec.store.writing import put_meta, put_records, renew_answers
 
 _log = logging.getLogger(__name__)
 
 Mode = Literal["create", "write", "read"]
-_PRAGMAS = "journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "journal_size_limit=67108864"
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "secure_delete=ON",
+    "journal_size_limit=67108864",
+    "wal_autocheckpoint=0",  # see Checkpointer
+)
+_STEADY_CLOCK, _PAGES = 2, 3  # the formats since which answers expire by `Store.seconds`, and the state has pages
 _DAY = 86_400.0  # seconds for which answers of format 1 are kept
 _RETRY = 1.0  # seconds between two attempts to write to a store that could not be written
 _EMPTY = "{name} is an empty file; create a store with felrec serve or felrec import"
@@ -53,6 +64,7 @@ class Database:
         self._refusal: StoreError | None = None  # why the store is open for reading only
         self._lost: str | None = None  # why it can never be written again
         self._retry_at = 0.0
+        self._checkpointer: Checkpointer | None = None
         try:
             if mode == "read":
                 self._open_to_read()
@@ -93,6 +105,7 @@ class Database:
             meta = self._read_counts(accept_loss)
             self.clean()  # finishes an erasure that a kill interrupted
             self._claim(meta)
+            self._checkpointer = Checkpointer(self.path, self.connection, self._lease.lost)
         self._lease.watch_companions()
 
     def _open_to_read(self) -> None:
@@ -142,7 +155,7 @@ class Database:
             meta = read_meta(self.connection, self.damaged)
             if "counters" in meta:
                 self.counters, self.tables = read_counters(meta), read_tables(meta)
-            elif any(self.value(f"SELECT count(*) FROM {table}") for table in ("users", "items", "blocks", "state")):
+            elif any(self.value(f"SELECT count(*) FROM {table}") for table in ("users", "items", "blocks")):
                 self.damaged("its counts are missing")
         self._id = meta.get("store", "")
         self._find_loss(mark, accept_loss)
@@ -166,29 +179,48 @@ class Database:
             raise StoreDamaged(advice.format(name=self.name, what=self.missing, mark=self._mark.path))
 
     def _claim(self, meta: dict[str, str]) -> None:
-        """Fence off every other engine; bring a store of format 1 up to date."""
+        """Fence off every other engine; bring a store of an earlier format up to date."""
         self._fence = int(meta.get("fence", 0)) + 1
         self.connection.execute("BEGIN IMMEDIATE")
         put_meta(self.connection, "fence", str(self._fence))
         if not self._id:
             self._id = secrets.token_hex(16)
             put_meta(self.connection, "store", self._id)
-        if int(self.value("PRAGMA user_version")) < FORMAT:
-            self.connection.execute(f"PRAGMA user_version={FORMAT}")
+        version = int(self.value("PRAGMA user_version"))
+        if version < _STEADY_CLOCK:
             renew_answers(self.connection, self.counters.seconds + _DAY)
+        if version < _PAGES:
+            self._move_to_pages()
+        if version < FORMAT:
+            self.connection.execute(f"PRAGMA user_version={FORMAT}")
+        outside = (self.counters.folded, self.counters.saved)  # saves that a kill left: folded, or not complete
+        self.connection.execute("DELETE FROM saves WHERE row < ? OR row >= ?", outside)
         self.connection.execute("COMMIT")
         if self.missing:
             _log.warning("%s: %s, which was accepted", self.name, self.missing)
             self.missing = None
         self._mark.write(Mark(self._id, self.counters.changes, self.counters.journalled))
 
+    def _move_to_pages(self) -> None:
+        """Write the state, which was a table of single rows, in pages."""
+        _log.info("%s: bringing the state to format %d", self.name, FORMAT)
+        state = read_single_rows(self.connection, self.tables, self.counters.state or [], self.damaged)
+        self.connection.execute(f"{STATE_TABLES} DROP TABLE state")
+        for number, records in changed_pages(self.connection, all_rows(state), self.tables, self.damaged):
+            put_records(self.connection, "pages", number, records)
+
     # Transactions
 
     @contextmanager
-    def transaction(self, counters: Counters) -> Iterator[None]:
-        """One atomic transaction; the counters are written last and kept in memory only after the commit."""
+    def transaction(self, counters: Counters, *, durable: bool = True) -> Iterator[None]:
+        """One atomic transaction; the counters are written last and kept in memory only after the commit.
+
+        One that is not durable waits for no disk: it becomes durable with the next one that is, or is lost as a whole.
+        """
         self._ensure_writable()
         with translated(self.name):
+            if not durable:
+                self.connection.execute("PRAGMA synchronous=NORMAL")
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 if int(self.value("SELECT value FROM meta WHERE name = 'fence'")) != self._fence:
@@ -201,8 +233,12 @@ class Database:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
+            finally:
+                if not durable:
+                    self.connection.execute("PRAGMA synchronous=FULL")
         self.counters, self._counted = counters, time.monotonic()
-        self._mark.write(Mark(self._id, counters.changes, counters.journalled))
+        if durable:
+            self._mark.write(Mark(self._id, counters.changes, counters.journalled))
         if what := self._lease.lost():
             self._lost = _LOST.format(name=self.name, what=what)  # for good: the caller does not know of this commit
             raise StoreLost(self._lost)
@@ -234,7 +270,8 @@ class Database:
         """
         self.connection.set_busy_timeout(0)  # a backup may read for a long time
         try:
-            busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+            with self._checkpointer.lock if self._checkpointer else nullcontext():
+                busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
             self.unclean = bool(busy)
         except apsw.Error as error:
             _log.warning("%s: old pages are still in its write-ahead log (%s)", self.name, error)
@@ -288,6 +325,9 @@ class Database:
         self._lease.close()
 
     def _disconnect(self) -> None:
+        if self._checkpointer is not None:
+            self._checkpointer.close()
+            self._checkpointer = None
         if hasattr(self, "connection"):
             self.connection.close()
 

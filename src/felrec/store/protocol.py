@@ -62,15 +62,13 @@ class Base:
 
 @dataclass(frozen=True)
 class Batch:
-    """One atomic change."""
+    """One atomic change of everything except the state, which follows from the journal."""
 
     first_user: int = 0  # the first row of the new ids
     first_item: int = 0
     users: Sequence[str | None] = ()  # None: a row of an erased id, in a replay
     items: Sequence[str | None] = ()
     blocks: Sequence[Events] = ()  # with times as given by the client
-    state: RowChange = field(default_factory=dict)
-    applied: int = 0  # number of blocks that the state includes after this change
     answers: Sequence[StoredReceipt] = ()
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of items, by id
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -159,6 +157,21 @@ class Store(Protocol):
 
     def commit(self, batch: Batch) -> None:
         """Write a batch durably. After StoreFull or another StoreError nothing was changed."""
+        ...
+
+    def save(self, rows: RowChange, applied: int | None = None, notes: Mapping[str, str] | None = None) -> None:
+        """Write a part of the rows of the state that have changed. It need not be durable when this returns.
+
+        The parts count once one gives `applied`, the number of blocks of the journal that the state then includes; its
+        notes are written with it. Parts of a save that never got so far are ignored.
+        """
+        ...
+
+    def tidy(self, everything: bool = False) -> bool:
+        """Do a short piece of the store's own work on what was saved. Returns whether more of it is worth doing.
+
+        An erasure needs `everything` to be done, and does the rest itself, however long that takes.
+        """
         ...
 
     def erase(self, removal: Removal) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.seen import PAIR
-from felrec.store.checksums import of_name, of_row
+from felrec.store.checksums import Report, of_name, of_row, to_bytes
+from felrec.store.format_2 import read_single_rows
 from felrec.store.protocol import ERASING, Contents, Identity, StoredReceipt, TableSpec
 from felrec.store.records import EVENT, decode_events
+from felrec.store.state_rows import read_state
 from felrec.store.unfinished import without_unfinished
-
-Report = Callable[[str], None]  # receives a problem; raises, or records it so that checking continues
-_CHUNK = 1 << 17  # rows of the state read at a time
 
 
 @dataclass
@@ -36,6 +34,8 @@ class Counters:
     clock: float = 0.0  # of the base
     changes: int = 0  # commits and erasures ever
     journalled: int = 0  # events ever, including those of users who were erased since
+    folded: int = 0  # parts of saves that are in the pages of the state
+    saved: int = 0  # parts of saves that are complete; later ones do not count
     seconds: float = 0.0  # that the store has been open, ever; see Store.seconds
 
 
@@ -88,7 +88,7 @@ def read_contents(connection: apsw.Connection, report: Report) -> Contents:
         applied=counters.applied,
         clock=counters.clock,
         seconds=counters.seconds,
-        state=_read_state(connection, tables, counters.state or [], report),
+        state=_read_state(connection, tables, counters, report),
         attributes=_read_attributes(connection, counters.attributes, report),
         answers=_read_answers(connection, report),
         notes=notes,
@@ -103,7 +103,7 @@ def _read_ids(connection: apsw.Connection, table: str, count: int, report: Repor
     if [row for row, _, _ in rows] != list(range(count)):
         report(f"{table}: expected rows 0 to {count - 1}, but found {len(rows)} other rows")
     for row, name, crc in rows:
-        if of_row(row, _bytes(name)) != crc:
+        if of_row(row, to_bytes(name)) != crc:
             report(f"{table}: the id of row {row} is damaged")
     ids = [name for _, name, _ in rows]
     known = [name for name in ids if name is not None]
@@ -119,7 +119,7 @@ def _read_records(
     rows: list[Any] = connection.execute(f"SELECT row, records, crc FROM {table} ORDER BY row").fetchall()
     if [row for row, _, _ in rows] != list(range(count)):
         report(f"{table}: expected rows 0 to {count - 1}, but found {len(rows)} other rows")
-    good = [_bytes(content) for _, content, _ in rows]
+    good = [to_bytes(content) for _, content, _ in rows]
     for at, (row, _, crc) in enumerate(rows):
         if of_row(row, good[at]) != crc or len(good[at]) % dtype.itemsize:
             report(f"{table}: row {row} is damaged")
@@ -129,42 +129,12 @@ def _read_records(
 
 
 def _read_state(
-    connection: apsw.Connection, tables: list[TableSpec], rows: list[int], report: Report
+    connection: apsw.Connection, tables: list[TableSpec], counters: Counters, report: Report
 ) -> dict[str, NDArray[np.generic]]:
-    """Read the state tables in chunks, to avoid a second copy in memory."""
-    kinds = [np.dtype(table.dtype) for table in tables]
-    state = [
-        np.zeros((count, *table.shape), dtype=kind) for count, table, kind in zip(rows, tables, kinds, strict=True)
-    ]
-    found = [0] * len(tables)
-    for numbers, values in _state_chunks(connection, report):
-        all_numbers = np.array(numbers, dtype=np.int64)
-        for t, table in enumerate(tables):
-            places = np.flatnonzero(all_numbers % len(tables) == t)
-            at = all_numbers[places] // len(tables)
-            whole = b"".join([values[place] for place in places.tolist()])
-            size = kinds[t].itemsize * int(np.prod(table.shape))
-            if len(whole) != size * len(at) or (len(at) and at[-1] >= rows[t]):
-                report(f"state: rows of {table.name} do not fit their table")
-                continue
-            state[t][at] = np.frombuffer(whole, dtype=kinds[t]).reshape(-1, *table.shape)
-            found[t] += len(at)
-    for table, count, expected in zip(tables, found, rows, strict=True):
-        if count != expected:
-            report(f"state: {table.name} should have {expected} rows, but has {count}")
-    return {table.name: values for table, values in zip(tables, state, strict=True)}
-
-
-def _state_chunks(connection: apsw.Connection, report: Report) -> Iterator[tuple[list[int], list[bytes]]]:
-    newest: Any = connection.execute("SELECT coalesce(max(row), -1) FROM state").fetchall()[0][0]
-    for start in range(0, int(newest) + 1, _CHUNK):
-        rows: list[Any] = connection.execute(
-            "SELECT row, value, crc FROM state WHERE row >= ? AND row < ? ORDER BY row", (start, start + _CHUNK)
-        ).fetchall()
-        numbers, values = [row for row, _, _ in rows], [_bytes(value) for _, value, _ in rows]
-        if [of_row(row, value) for row, value in zip(numbers, values, strict=True)] != [crc for _, _, crc in rows]:
-            report("state: a row is damaged")
-        yield numbers, values
+    rows = counters.state or []
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'pages'").fetchall():
+        return read_state(connection, tables, rows, (counters.folded, counters.saved), report)
+    return read_single_rows(connection, tables, rows, report)
 
 
 def _read_attributes(connection: apsw.Connection, count: int, report: Report) -> dict[str, dict[str, Any]]:
@@ -191,7 +161,7 @@ def _read_answers(
     answers = []
     statement = f"SELECT key, body, text, expires, crc FROM answers {where}"
     for key, body, text, expires, crc in connection.execute(statement, bindings):
-        answer = StoredReceipt(_bytes(key), _bytes(body), str(text), float(expires))
+        answer = StoredReceipt(to_bytes(key), to_bytes(body), str(text), float(expires))
         if answer_crc(answer) != crc:
             report("answers: one is damaged")
         answers.append(answer)
@@ -216,8 +186,3 @@ def _check_references(contents: Contents, counters: Counters, report: Report) ->
                 report(f"an event refers to a {column} that does not exist")
             elif len(rows) and any(ids[row] is None for row in np.unique(rows).tolist()):
                 report(f"an event refers to a {column} that was erased")
-
-
-def _bytes(value: Any) -> bytes:
-    """The bytes of a column; in a damaged file it may have any type."""
-    return value if isinstance(value, bytes) else b"" if value is None else str(value).encode()

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-FORMAT = 2  # 1: answers expire by the clock of the machine, the store has no id
+# 1: answers expire by the clock of the machine, the store has no id. 2: the state is a table of single rows.
+FORMAT = 3
 APPLICATION = 0x666C7263  # "flrc", in the file header: identifies felrec's files
 
-TABLES = """
+STATE_TABLES = """
+CREATE TABLE pages (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE saves (row INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, records BLOB NOT NULL,
+                    crc INTEGER NOT NULL);
+"""
+TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE users (row INTEGER PRIMARY KEY, id TEXT, crc INTEGER NOT NULL);
 CREATE TABLE items (row INTEGER PRIMARY KEY, id TEXT, crc INTEGER NOT NULL);
 CREATE TABLE attributes (id TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE base (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE blocks (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE state (row INTEGER PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL);
+{STATE_TABLES}
 CREATE TABLE answers (key BLOB PRIMARY KEY, body BLOB NOT NULL, text TEXT NOT NULL, expires REAL NOT NULL,
                       crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX answers_by_end ON answers (expires);
 """
-# A row of `state` is row r of table t, numbered r * (number of tables) + t, so that all rows of a user are on one page.
+# A page has rows k * n to (k + 1) * n - 1 of every table of the state. A part of a save has rows between `first` and
+# `last`, which are newer than those of the pages and of earlier parts.
 
 PART = 65_536  # pairs per part of the base

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from felrec.data.events import RowChange
 from felrec.errors import StoreDamaged, StoreError
 from felrec.files import publish
 from felrec.store.checksums import to_json
@@ -15,14 +17,15 @@ from felrec.store.protocol import Base, Batch, Contents, Identity, Removal, Stor
 from felrec.store.reading import Counters, read_answer, read_contents, read_identity, read_meta
 from felrec.store.records import EVENT, encode_events
 from felrec.store.schema import PART
+from felrec.store.state_writing import StateWriter
 from felrec.store.writing import (
     add_ids,
     forget_ids,
     put_answers,
     put_attributes,
     put_meta,
+    put_notes,
     put_records,
-    put_state,
     remove_attributes,
 )
 
@@ -41,6 +44,7 @@ class SqliteStore:
         self.path = path
         _check_path(path, mode)
         self._database = Database(path, mode, accept_loss=accept_loss)
+        self._state = StateWriter(self._database)
         if max_bytes is not None:
             self.limit(max_bytes)
 
@@ -85,7 +89,7 @@ class SqliteStore:
             for start in range(0, len(base.pairs), PART):
                 put_records(connection, "base", counters.parts, base.pairs[start : start + PART].tobytes())
                 counters.parts += 1
-            put_state(connection, base.state, tables, counters)
+            self._state.put(base.state, tables, counters)
         self._database.tables = tables
 
     def load(self) -> Contents:
@@ -108,7 +112,6 @@ class SqliteStore:
     def commit(self, batch: Batch) -> None:
         """Write a batch in one transaction; when this returns it is on disk."""
         counters = self._next_counters()
-        counters.applied = batch.applied
         if (batch.first_user, batch.first_item) != (counters.users, counters.items):
             raise StoreError(f"{self.name}: the batch does not match the rows of the store; this is a bug")
         with self._database.transaction(counters):
@@ -122,13 +125,19 @@ class SqliteStore:
                 counters.blocks += 1
                 counters.events += len(events)
                 counters.journalled += len(events)
-            put_state(connection, batch.state, self._database.tables, counters)
             put_answers(connection, batch.answers, self.seconds())
             put_attributes(connection, batch.attributes, counters)
-            for name, value in batch.notes.items():
-                put_meta(connection, f"note:{name}", value)
+            put_notes(connection, batch.notes)
         if self._database.unclean:
             self._database.clean()
+
+    def save(self, rows: RowChange, applied: int | None = None, notes: Mapping[str, str] | None = None) -> None:
+        """Write a part of the rows of the state that have changed; see Store.save."""
+        self._state.save(rows, applied, notes or {})
+
+    def tidy(self, everything: bool = False) -> bool:
+        """Fold some of what was saved into the pages of the state, if it has become large; see Store.tidy."""
+        return self._state.tidy(everything)
 
     def erase(self, removal: Removal) -> bool:
         """Write a piece of an erasure in one transaction; then truncate the write-ahead log, which has old pages.
@@ -147,9 +156,9 @@ class SqliteStore:
                 put_records(connection, "blocks", number, encode_events(events))
             for number, pairs in removal.parts.items():
                 put_records(connection, "base", number, pairs.tobytes())
-            put_state(connection, removal.state, self._database.tables, counters)
-            for name, value in removal.notes.items():
-                put_meta(connection, f"note:{name}", value)
+            self._state.fold(counters)
+            self._state.put(removal.state, self._database.tables, counters)
+            put_notes(connection, removal.notes)
         if removal.clean:
             self._database.clean()
         return not self._database.unclean

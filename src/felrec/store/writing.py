@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import apsw
 
-from felrec.data.events import RowChange
-from felrec.store.checksums import encode_rows, of_name, of_row, to_json
-from felrec.store.protocol import StoredReceipt, TableSpec
+from felrec.store.checksums import of_name, of_row, to_json
+from felrec.store.protocol import StoredReceipt
 from felrec.store.reading import Counters, answer_crc
-
-_ROWS_AT_ONCE = 64, 8, 1  # rows per statement: each statement releases the GIL and must wait to get it back
 
 
 def put_meta(connection: apsw.Connection, name: str, value: str) -> None:
     """Set an entry of the table `meta`."""
     row = (name, value, of_name(name, value))
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", row)
+
+
+def put_notes(connection: apsw.Connection, notes: Mapping[str, str]) -> None:
+    """Set notes of the engine."""
+    for name, value in notes.items():
+        put_meta(connection, f"note:{name}", value)
 
 
 def add_ids(connection: apsw.Connection, table: str, first: int, ids: Sequence[str | None]) -> None:
@@ -35,27 +37,8 @@ def forget_ids(connection: apsw.Connection, table: str, rows: Sequence[int]) -> 
 
 
 def put_records(connection: apsw.Connection, table: str, row: int, content: bytes) -> None:
-    """Set a block of the journal or a part of the base."""
+    """Set a block of the journal, a part of the base or a page of the state."""
     connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (row, content, of_row(row, content)))
-
-
-def put_state(connection: apsw.Connection, change: RowChange, tables: list[TableSpec], counters: Counters) -> None:
-    """Set rows of the state, and count new ones."""
-    places = {table.name: t for t, table in enumerate(tables)}
-    assert counters.state is not None
-    upserts: list[tuple[int, bytes, int]] = []
-    for name, (rows, values) in change.items():
-        t = places[name]
-        numbers = [row * len(tables) + t for row in rows.tolist()]
-        upserts += [(n, value, of_row(n, value)) for n, value in zip(numbers, encode_rows(values), strict=True)]
-        counters.state[t] = max(counters.state[t], int(rows.max(initial=-1)) + 1)
-    upserts.sort()  # in file order, so that each page is visited once
-    for size in _ROWS_AT_ONCE:
-        statement = f"INSERT OR REPLACE INTO state VALUES {', '.join(['(?, ?, ?)'] * size)}"
-        whole = len(upserts) // size * size
-        for start in range(0, whole, size):
-            connection.execute(statement, [*chain.from_iterable(upserts[start : start + size])])
-        upserts = upserts[whole:]
 
 
 def put_answers(connection: apsw.Connection, answers: Sequence[StoredReceipt], now: float) -> None:

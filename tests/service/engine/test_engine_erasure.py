@@ -22,7 +22,7 @@ from felrec.service.maintenance.replaying import replay_store
 from felrec.store import connecting
 from felrec.store.protocol import Contents
 from felrec.store.sqlite import SqliteStore
-from stores import BASE, Given, contents_of, digest, fitted, made_up, open_engine, post, state_of, submit
+from stores import BASE, Given, contents_of, digest, fitted, made_up, open_engine, post, save, state_of, submit
 
 WHO = "erika.mustermann@example.org"
 MODELS = ["felrec-s", "felrec-q", "popularity", "decayed-popularity", "repeat"]
@@ -88,13 +88,20 @@ def test_afterwards_it_is_as_if_they_had_never_come(name: str, tmp_path: Path) -
     assert len(left.blocks) == len(expected.blocks)
 
 
-def test_nothing_of_them_is_left_in_the_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["a save", "a page", "both"])
+def test_nothing_of_them_is_left_in_the_files(where: str, tmp_path: Path) -> None:
     engine = filled(tmp_path / "s", fitted(), True)
     files = ("s", "s-wal", "s-shm", "s-lease")
 
     def found(words: bytes) -> bool:
         return any(words in (tmp_path / name).read_bytes() for name in files if (tmp_path / name).exists())
 
+    save(engine)
+    while where != "a save" and engine._ingest.run(lambda: engine._store.tidy(everything=True)).result():
+        pass
+    if where == "both":
+        post(engine, [(WHO, "item 3")])
+        save(engine)
     vector = engine.vectors("user", ids=[WHO]).values
     row = engine._state.users.row(WHO)
     raw = engine._state.recommender.state()["user_cache"][row].numpy().tobytes()
@@ -285,13 +292,10 @@ def test_counts_and_clock_are_those_without_the_erased(tmp_path: Path) -> None:
     again.close()
 
 
-def test_state_that_was_not_saved_yet_does_not_bring_the_erased_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_state_that_was_not_saved_yet_does_not_bring_the_erased_back(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s")
-    with monkeypatch.context() as patch:
-        patch.setattr(engine._committer, "_try_to_save", lambda _: None)  # as if there were no room
-        post(engine, made_up(600))
+    post(engine, made_up(600))
+    assert contents_of(tmp_path / "s").applied == 0
     row = engine._state.users.row("user 3")
     engine.erase_user("user 3").result()
     post(engine, made_up(3, start=2e9, users=2))

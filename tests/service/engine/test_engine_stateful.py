@@ -16,7 +16,7 @@ from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance.replaying import replay_store
 from felrec.store.sqlite import SqliteStore
-from stores import contents_of, fitted, open_engine, post, state_of
+from stores import contents_of, fitted, open_engine, post, rebuilt, state_of
 
 USERS, ITEMS, TAGS = ("ada", "bob", "cy", "dee"), ("tea", "milk", "salt", "rice", "plum", "kale"), ("red", "new")
 TIMES = st.integers(1_000, 1_050).map(float)  # few, so that events tie and come late
@@ -95,13 +95,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        rebuilding = self.engine._committer.rebuilding
-
-        def work() -> None:
-            while rebuilding.running:
-                rebuilding.step()
-
-        self.engine._ingest.run(work).result()
+        self.engine._ingest.run(lambda: [*rebuilt(self.engine)]).result()
 
     @rule()
     def restart(self) -> None:

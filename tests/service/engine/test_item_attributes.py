@@ -70,7 +70,7 @@ def test_a_store_with_titles_that_unfold_opens_and_serves(tmp_path: Path) -> Non
     with SqliteStore(tmp_path / "store") as store:
         contents = store.load()
         poison = {f"poison-{n}": title for n in range(29)}
-        store.commit(Batch(len(contents.users), len(contents.items), applied=contents.applied, attributes=poison))
+        store.commit(Batch(len(contents.users), len(contents.items), attributes=poison))
     model = fitted()
     tracemalloc.start()
     try:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import math
 import time
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from disks import killed_copy
 from felrec.data.events import Events
 from felrec.errors import StoreFull
 from felrec.pretrained import load_pretrained
-from felrec.service.engine import rebuilding
+from felrec.service.engine import changed_rows, rebuilding
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.service.maintenance.replaying import replay_store
-from felrec.store.protocol import Batch
 from felrec.store.sqlite import SqliteStore
-from stores import BASE, NOTHING, contents_of, digest, fitted, made_up, open_engine, post, replayed_offline, state_of
+from stores import (
+    BASE,
+    NOTHING,
+    contents_of,
+    digest,
+    fitted,
+    made_up,
+    open_engine,
+    post,
+    rebuilt,
+    replayed_offline,
+    state_of,
+)
 
 ERASED = ("user 3", "user 11")
 MODELS = ["felrec-s", "felrec-q", "popularity", "decayed-popularity", "repeat"]
@@ -26,7 +39,7 @@ MODELS = ["felrec-s", "felrec-q", "popularity", "decayed-popularity", "repeat"]
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuilding, "_SECONDS", 0.0)  # one block
-    monkeypatch.setattr(rebuilding, "_ROWS", 4)
+    monkeypatch.setattr(changed_rows, "_BYTES", 2_000)  # a few rows
 
 
 def filled(path: Path, name: str = "felrec-s", known: Events = NOTHING) -> Engine:
@@ -38,17 +51,10 @@ def filled(path: Path, name: str = "felrec-s", known: Events = NOTHING) -> Engin
     return engine
 
 
-def steps(engine: Engine, most: float = math.inf) -> int:
-    """Let the ingest thread do pieces of the rebuild, and return their number."""
-
-    def work() -> int:
-        done = 0
-        while engine._committer.rebuilding.running and done < most:
-            engine._committer.rebuilding.step()
-            done += 1
-        return done
-
-    return engine._ingest.run(work).result()
+def steps(engine: Engine, most: int | None = None) -> int:
+    """Let the ingest thread do pieces of the rebuild and of saving its state, and return their number."""
+    pieces = engine._ingest.run(lambda: [*islice(rebuilt(engine), most)]).result()
+    return len(pieces)
 
 
 def state_after_more(engine: Engine) -> str:
@@ -157,21 +163,20 @@ def test_an_erasure_during_a_rebuild_makes_it_begin_again(done: int, tmp_path: P
 def test_a_kill_during_a_rebuild_costs_time_only(done: int, tmp_path: Path) -> None:
     engine = filled(tmp_path / "s")
     erased(engine)
-    total = steps(engine, done) + 1
-    engine.close(drain=False)
-    contents_of(tmp_path / "s")
-    again = open_engine(tmp_path / "s", fitted("felrec-s"))
-    assert total > 0
+    steps(engine, done)
+    killed = killed_copy(tmp_path / "s", tmp_path / "killed")
+    engine.close()
+    again = open_engine(killed, fitted("felrec-s"))
     steps(again)
     live = state_of(again)
     assert not again.health().rebuilding
     again.close()
-    assert not contents_of(tmp_path / "s").notes[rebuilding.REBUILD]
-    replayed(tmp_path / "s")
-    kept = contents_of(tmp_path / "s").state
-    for name, rows in contents_of(tmp_path / "replay of s").state.items():
+    assert not contents_of(killed).notes[rebuilding.REBUILD]
+    replayed(killed)
+    kept = contents_of(killed).state
+    for name, rows in contents_of(killed.with_name("replay of s")).state.items():
         assert (kept[name][: len(rows)] == rows).all(), name
-    third = open_engine(tmp_path / "s", fitted("felrec-s"))
+    third = open_engine(killed, fitted("felrec-s"))
     assert state_of(third) == live
     third.close()
 
@@ -180,14 +185,14 @@ def test_a_full_disk_delays_a_rebuild(tmp_path: Path, monkeypatch: pytest.Monkey
     engine = filled(tmp_path / "s")
     engine.erase_user("user 3").result()
     steps(engine, 12)
-    store, commits = engine._store, iter(range(100))
+    store, saves = engine._store, iter(range(100))
 
-    def full(batch: Batch) -> None:
-        next(commits)
+    def full(*_: object) -> None:
+        next(saves)
         raise StoreFull("no space left; free some space, then write again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "commit", full)
+        patch.setattr(store, "save", full)
         with pytest.raises(StoreFull):
             steps(engine)
     steps(engine)
@@ -196,7 +201,7 @@ def test_a_full_disk_delays_a_rebuild(tmp_path: Path, monkeypatch: pytest.Monkey
     again = open_engine(tmp_path / "s", fitted("felrec-s"))
     assert state_of(again) == live
     again.close()
-    assert next(commits) > 0
+    assert next(saves) > 0
 
 
 def test_with_a_base_the_journal_is_applied_to_it_again(tmp_path: Path) -> None:

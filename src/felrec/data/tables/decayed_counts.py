@@ -70,6 +70,10 @@ class DecayedCounts:
         last = self._last.read(items)
         return np.where(last > 0, self._mass.read(items) * self._faded(self.events - last), -np.inf)
 
+    def view(self) -> TableState:
+        """The counts, without a copy."""
+        return {"mass": self._mass.values, "last": self._last.values, "events": np.array([self.events])}
+
     def state(self) -> TableState:
         """A copy of the counts, up to the last item with events."""
         rows = int(np.flatnonzero(self._last.values).max(initial=-1)) + 1

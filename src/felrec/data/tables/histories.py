@@ -141,6 +141,10 @@ class Histories:
         self._ring.write(*change["ring"])
         self._count.write(*change["count"])
 
+    def view(self) -> TableState:
+        """The same arrays as `columns`."""
+        return self.columns
+
     def state(self) -> TableState:
         """A copy of the rings and counts."""
         return {name: values.copy() for name, values in self.columns.items()}

@@ -34,6 +34,10 @@ class RowTable(Stored, Protocol):
         """Write what `change` returned."""
         ...
 
+    def view(self) -> TableState:
+        """All arrays without a copy, as far as possible: valid until the next change, and not to be written."""
+        ...
+
     def clear(self) -> None:
         """Remove all rows."""
         ...

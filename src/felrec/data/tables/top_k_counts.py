@@ -123,6 +123,10 @@ class TopKCounts:
         for name, column in self.growing.items():
             column.write(*change[name])
 
+    def view(self) -> TableState:
+        """The same arrays as `columns`."""
+        return self.columns
+
     def state(self) -> TableState:
         """A copy of all rows."""
         return {name: values.copy() for name, values in self.columns.items()}

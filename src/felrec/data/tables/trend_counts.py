@@ -148,10 +148,13 @@ class TrendCounts:
         parts: Floats = decayed / np.clip(_TOTAL, 1, max(1, self.moment)).astype(np.float32)
         return parts
 
+    def view(self) -> TableState:
+        """All rows, without a copy."""
+        return {**{name: column.values for name, column in self.growing.items()}, "events": self.log}
+
     def state(self) -> TableState:
         """A copy of all rows."""
-        copies = {name: column.values.copy() for name, column in self.growing.items()}
-        return {**copies, "events": self.log.copy()}
+        return {name: values.copy() for name, values in self.view().items()}
 
     def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""

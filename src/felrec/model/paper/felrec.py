@@ -18,6 +18,7 @@ from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
+from felrec.data.tables.table import TableState
 from felrec.model.kernels.bfloat16 import ShortCopy
 from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.dropout import Masks
@@ -201,6 +202,10 @@ class FELRec(LearnedWeights):
         """Empty the caches and the histories."""
         self.users.clear()
         self.items.clear()
+
+    def view(self) -> TableState:
+        """Vectors and histories of both sides, without a copy on a CPU."""
+        return self.users.view() | self.items.view()
 
     def state(self) -> Tensors:
         """Vectors and histories of both sides."""

@@ -8,6 +8,7 @@ from torch import Tensor
 from felrec.data.events import RowChange, Rows, prefixed, without_prefix
 from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
+from felrec.data.tables.table import TableState
 from felrec.model.kernels.sequences import Sequences
 from felrec.model.paper.cache import Cache, as_array
 from felrec.recommender import Tensors, load_table, state_of
@@ -38,6 +39,11 @@ class Side:
         """Remove all vectors and histories."""
         self.cache.clear()
         self.histories.clear()
+
+    def view(self) -> TableState:
+        """Vectors and histories, without a copy on a CPU."""
+        vectors = self.cache.vectors.cpu().numpy()
+        return {f"{self.prefix}cache": vectors, **prefixed(self.prefix, self.histories.view())}
 
     def state(self) -> Tensors:
         """A copy of vectors and histories."""

@@ -95,6 +95,10 @@ class HitRates:
         """Unchanged: counts over all events reveal nothing about one user."""
         return all_rows(self.state())
 
+    def view(self) -> TableState:
+        """The counts, without a copy."""
+        return {_TABLE: self.counts}
+
     def state(self) -> TableState:
         """A copy of the counts."""
         return {_TABLE: self.counts.copy()}

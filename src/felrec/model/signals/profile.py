@@ -96,6 +96,10 @@ class LogProfile:
         """Unchanged: means over all events say nothing about one user."""
         return all_rows(self.state())
 
+    def view(self) -> TableState:
+        """The means, without a copy."""
+        return {_TABLE: self.means}
+
     def state(self) -> TableState:
         """A copy of the running means and of those that are shown."""
         return {_TABLE: self.means.copy()}

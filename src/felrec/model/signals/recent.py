@@ -79,6 +79,10 @@ class RecentEvents:
         self.users.clear()
         self.items.clear()
 
+    def view(self) -> TableState:
+        """All histories, without a copy."""
+        return prefixed("user_", self.users.view()) | prefixed("item_", self.items.view())
+
     def state(self) -> TableState:
         """A copy of all histories."""
         return prefixed("user_", self.users.state()) | prefixed("item_", self.items.state())

@@ -46,6 +46,10 @@ class Signal(Protocol):
         """Remove all rows."""
         ...
 
+    def view(self) -> TableState:
+        """All rows without a copy, by the name of their table."""
+        ...
+
     def state(self) -> TableState:
         """A copy of all rows, by the name of their table."""
         ...
@@ -68,6 +72,10 @@ class OneTable:
     def clear(self) -> None:
         """Remove all rows."""
         self._table.clear()
+
+    def view(self) -> TableState:
+        """All rows, without a copy."""
+        return prefixed(self._prefix, self._table.view())
 
     def state(self) -> TableState:
         """A copy of all rows."""

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import torch
 
 from felrec.data.events import Events, RowChange
+from felrec.data.tables.table import TableState
 from felrec.model.signals.follows import Follows
 from felrec.model.signals.hit_rates import HitRates
 from felrec.model.signals.profile import LogProfile
@@ -102,6 +103,10 @@ class SignalSet:
         """Forget all events."""
         for signal in self:
             signal.clear()
+
+    def view(self) -> TableState:
+        """All rows, without a copy."""
+        return {name: rows for signal in self for name, rows in signal.view().items()}
 
     def state(self) -> Tensors:
         """A copy of all rows."""

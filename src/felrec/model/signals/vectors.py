@@ -109,6 +109,10 @@ class Vectors:
         self.users.clear()
         self.items.clear()
 
+    def view(self) -> TableState:
+        """Both caches, without a copy on a CPU."""
+        return {_USERS: self.users.vectors.cpu().numpy(), _ITEMS: self.items.vectors.cpu().numpy()}
+
     def state(self) -> TableState:
         """A copy of both caches."""
         return {_USERS: self.users.snapshot().numpy(), _ITEMS: self.items.snapshot().numpy()}

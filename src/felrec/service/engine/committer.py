@@ -13,18 +13,24 @@ from typing import Any
 from felrec.answers.types import Receipt, Rejected
 from felrec.data.events import EventColumns, RowChange
 from felrec.errors import Stopped, StoreError
+from felrec.model.kernels.native.library import state_kernels
 from felrec.service.engine.capacity import Capacity
 from felrec.service.engine.erasure import Piece
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.item_attributes import to_store
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.rebuilding import REBUILD, WRITING, Rebuilding
-from felrec.service.engine.serving_state import Block, ServingState, merged
+from felrec.service.engine.serving_state import Block, ServingState
+from felrec.service.engine.state_saver import KERNELS, StateSaver
 from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.store.protocol import Batch, Contents, Store, StoredReceipt
 
 _log = logging.getLogger(__name__)
-_CATCH_UP = 64  # blocks applied between two saves of the state
+_CATCH_UP = 64  # blocks applied between two reports of progress
+_OTHER_KERNELS = (
+    "%s: the last %d blocks are applied again by other kernels (%s) than before (%s): vectors and counts may differ in"
+    " their last bits"
+)
 Progress = Callable[[int], None]  # receives the number of events applied
 
 
@@ -53,10 +59,9 @@ class Commits:
 
 
 class Committer:
-    """Writes the journal first, the state with it or right after it, and memory last.
+    """Writes the journal, then changes memory. The rows of the state are saved from time to time (`saver`).
 
-    The journal is authoritative; the state is derived from it. A large submission is journalled in one
-    transaction and then applied block by block. After a crash in between, the next start applies the rest.
+    The journal is authoritative; the state is derived from it. A start applies the blocks that were not saved.
     """
 
     def __init__(
@@ -64,25 +69,26 @@ class Committer:
     ) -> None:
         self._store, self._state, self._answers, self._block = store, state, answers, limits.block
         self._capacity = Capacity(limits, state)
-        self._applied = applied  # blocks included in the state on disk; always 0 for a model that is replayed
-        self._unsaved: RowChange = {}  # rows of the state that are not on disk yet
-        self.rebuilding = Rebuilding(state, self._save, limits.rebuild_after)
+        self.saver = StateSaver(store, state, limits, applied)
+        self.rebuilding = Rebuilding(state, self.saver, limits.rebuild_after)
         self._broken: str | None = None
         self.commits = Commits()
 
     def catch_up(self, contents: Contents, progress: Progress | None = None) -> None:
         """Called at the start: apply the blocks of the journal that the state does not include."""
         blocks, begin = contents.event_blocks, contents.applied
-        note = contents.notes.get(REBUILD, "")
+        note, made_by = contents.notes.get(REBUILD, ""), contents.notes.get(KERNELS, state_kernels())
+        if begin < len(blocks) and made_by != state_kernels():
+            _log.warning(_OTHER_KERNELS, self._store.name, len(blocks) - begin, state_kernels(), made_by)
         if note == WRITING and self._state.rebuildable:  # killed while the state was replaced: it is a mixture
             self._state.load_base()
             begin = 0
         for first in range(begin, len(blocks), _CATCH_UP):
-            behind = blocks[first : first + _CATCH_UP]
-            change = self._state.catch_up(behind, first)
-            if self._state.servable:
-                self._unsaved = merged([self._unsaved, change])
-                self._try_to_save(first + len(behind))
+            behind, begun = blocks[first : first + _CATCH_UP], time.perf_counter()
+            self._state.catch_up(behind, first, self.saver.about_to_change)
+            self.saver.applied = first + len(behind)
+            self.saver.worked(time.perf_counter() - begun)
+            self.saver.save_if_due()
             if progress:
                 progress(sum(map(len, behind)))
         self.rebuilding.resume(note, contents.state)
@@ -108,32 +114,33 @@ class Committer:
     def commit_blocks(
         self, blocks: Sequence[Block], answers: Sequence[StoredReceipt] = (), notes: Mapping[str, str] | None = None
     ) -> None:
-        """Commit one block in one transaction; several blocks in one for the journal and one for the state.
-
-        Several blocks are a large submission, or part of a replay.
-        """
+        """Journal blocks in one transaction, then apply them. Several are a large submission, or part of a replay."""
         self._check()
-        if len(blocks) > 1:
-            self._commit(blocks, applied=self._applied, answers=answers, notes=notes)
-            self._show(blocks)
-            if self._unsaved:
-                self._try_to_save(self._state.index.blocks)
-            return
-        change = self._state.change(blocks[0])
-        if change is None:
-            self._commit(blocks, answers=answers, notes=notes)
-        else:
-            state = merged([self._unsaved, change])
-            self._commit(blocks, state, self._state.index.blocks + 1, answers, notes)
+        begun = time.perf_counter()
+        change = self._state.change(blocks[0])  # the first may fail without harm; later ones need those before
+        computed = time.perf_counter()
+        self._commit(blocks, answers=answers, notes=notes)
+        durable = time.perf_counter()
         with self._breaking():
-            self._state.apply_change(blocks[0], change)
+            self._apply(blocks[0], change)
+            for block in blocks[1:]:
+                self._apply(block, self._state.change(block))
+        self.saver.worked(computed - begun + time.perf_counter() - durable)
+
+    def _apply(self, block: Block, change: RowChange | None) -> None:
+        """Make a block that is in the journal visible."""
+        if change is not None:
+            self.saver.about_to_change(change)
+        self._state.apply_change(block, change)
+        if change is not None:
+            self.saver.applied = self._state.index.blocks
 
     def put_attributes(self, item: str, attributes: Attributes | None) -> None:
         """Write the attributes of an item; None deletes it."""
         self._check()
         if attributes is not None:
             self._capacity.check_item(item, attributes)
-        self._commit(applied=self._applied, attributes={item: to_store(attributes)})
+        self._commit(attributes={item: to_store(attributes)})
         with self._state.lock.write():
             self._state.attributes.put(item, self._state.items.row(item), attributes)
 
@@ -141,26 +148,34 @@ class Committer:
         self, attributes: Mapping[str, Mapping[str, Any]], answers: Sequence[StoredReceipt], notes: Mapping[str, str]
     ) -> None:
         """Called at the end of a replay: copy what the other store has besides its journal."""
-        state = self._state.empty_rows() if self._state.servable else None
-        self._commit(state=state, applied=self._applied, answers=answers, notes=notes, attributes=attributes)
+        self._commit(answers=answers, notes=notes, attributes=attributes)
+        if self._state.servable:
+            self.saver.about_to_change(self._state.empty_rows())
+        self.saver.save_all()
+
+    def close(self) -> None:
+        """Save the state, as far as that is possible: the journal has all events."""
+        try:
+            if not self.broken:
+                self.saver.save_all()
+        except StoreError as error:
+            _log.warning("the state was not saved; the next start applies the last events again: %s", error)
+
+    def settle(self) -> Iterator[None]:
+        """Called before an erasure: save the state, in pieces, so that no piece of the erasure takes long."""
+        yield from self.saver.finish()
+        while self._store.tidy(everything=True):
+            yield
 
     def remove(self, piece: Piece) -> bool:
         """Write a piece of an erasure to the store, then apply it in memory. Returns whether old pages are gone."""
         self._check()
-        if self._unsaved:  # it has rows of the user
-            self._save({}, {})
         with self._noticing():
+            self.saver.save_all()  # the rows of a piece include all blocks
             cleaned = self._store.erase(piece.removal)
-        self.rebuilding.changed(piece.removal.state)
         with self._breaking():
             piece.apply()
         return cleaned
-
-    def _save(self, change: RowChange, notes: Mapping[str, str]) -> None:
-        """Write all rows that are not on disk, then those of a change."""
-        self._check()
-        state = merged([self._unsaved, change])
-        self._commit(state=state, applied=self._state.index.blocks, notes=notes)
 
     def _admitted(self, submissions: Sequence[Submission]) -> Sequence[Submission]:
         """The submissions without the rows that do not fit."""
@@ -186,29 +201,9 @@ class Committer:
                 answers.append(self._answers.answer(one.key, receipts[-1]))
         return receipts, answers
 
-    def _show(self, blocks: Sequence[Block]) -> None:
-        """Apply blocks that are already in the journal."""
-        changes = [self._unsaved]
-        for block in blocks:
-            with self._breaking():
-                change = self._state.change(block)
-                self._state.apply_change(block, change)
-            if change is not None:
-                changes.append(change)
-        self._unsaved = merged(changes)
-
-    def _try_to_save(self, applied: int) -> None:
-        """Write the unsaved rows. If that fails, the next block saves them; the journal already has their events."""
-        try:
-            self._commit(state=self._unsaved, applied=applied)
-        except StoreError as error:
-            _log.warning("the state was not saved; the next write retries: %s", error)
-
     def _commit(
         self,
         blocks: Sequence[Block] = (),
-        state: RowChange | None = None,
-        applied: int = 0,
         answers: Sequence[StoredReceipt] = (),
         notes: Mapping[str, str] | None = None,
         attributes: Mapping[str, Mapping[str, Any]] | None = None,
@@ -219,17 +214,12 @@ class Committer:
             users=[name for block in blocks for name in block.users],
             items=[name for block in blocks for name in block.items],
             blocks=[block.events for block in blocks],
-            state=state or {},
-            applied=applied,
             answers=answers,
             attributes=attributes or {},
             notes=notes or {},
         )
         with self._noticing():
             self._store.commit(batch)
-        if state is not None:
-            self._applied, self._unsaved = applied, {}
-            self.rebuilding.changed(state)
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:

@@ -48,7 +48,9 @@ class Engine(ReadOnlyEngine):
         if contents.unfinished:
             self._eraser.resume(contents.unfinished)
         super().__init__(state, limits)
-        self._ingest = IngestThread(self._committer, answers, limits, self._committer.rebuilding)
+        self._ingest = IngestThread(
+            self._committer, answers, limits, (self._committer.saver, self._committer.rebuilding)
+        )
         self._store = store
         self.notes = dict(contents.notes)  # as of the start: records of imports
         self.base = contents.identity.base  # the log and split whose state the store started with
@@ -177,6 +179,7 @@ class Engine(ReadOnlyEngine):
             clock_problem=self._clock_problem(),
             last_commit_ms=1_000 * commits.seconds,
             commits=commits.count,
+            unsaved_blocks=self._committer.saver.unsaved,
             answers=work.answers,
             items_scored=work.items_scored,
             pruned=state.scorer.prunes,
@@ -193,4 +196,5 @@ class Engine(ReadOnlyEngine):
         """Accept no more events, process those in the queue (or fail them with Stopped), and close the store."""
         self._ingest.close(drain)
         self._scorer.close()
+        self._committer.close()
         self._store.close()

@@ -60,6 +60,7 @@ class Eraser:
 
     def _pieces(self, erasure: UserErasure) -> Iterator[None]:
         self._committer.rebuilding.stop()
+        yield from self._committer.settle()
         while piece := erasure.plan():
             self._committer.remove(piece)
             self._unfinished = erasure

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,6 +18,7 @@ from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.limits import Limits
 
 _log = logging.getLogger(__name__)
+_BACKGROUND_SHARE = 0.25  # of the time of a batch, for background work that is due after it
 T = TypeVar("T")
 
 
@@ -45,7 +46,9 @@ class Background(Protocol):
 class IngestThread:
     """A thread with a bounded queue."""
 
-    def __init__(self, committer: Committer, answers: IdempotencyStore, limits: Limits, background: Background) -> None:
+    def __init__(
+        self, committer: Committer, answers: IdempotencyStore, limits: Limits, background: Sequence[Background]
+    ) -> None:
         self._committer, self._answers, self._limits, self._background = committer, answers, limits, background
         self._queue: deque[Submission | Task[Any]] = deque()
         self._changed = threading.Condition()
@@ -110,12 +113,16 @@ class IngestThread:
 
     def _run(self) -> None:
         while (taken := self._take()) is not None:
+            begun = time.monotonic()
             if taken and isinstance(taken[0], Task):
                 self._do(taken[0])
             elif taken:
                 self._write([one for one in taken if isinstance(one, Submission)])
-            if time.monotonic() >= self._background.due:
+            until = time.monotonic() + _BACKGROUND_SHARE * (time.monotonic() - begun)
+            while (now := time.monotonic()) >= self._due():
                 self._do_in_background()
+                if now >= until:
+                    break
 
     def _take(self) -> list[Submission | Task[Any]] | None:
         """Take up to a block of events from the queue, without waiting for more.
@@ -124,7 +131,7 @@ class IngestThread:
         """
         with self._changed:
             while not self._queue and not self._closing:
-                seconds = self._background.due - time.monotonic()
+                seconds = self._due() - time.monotonic()
                 if seconds <= 0:
                     return []
                 self._changed.wait(min(seconds, threading.TIMEOUT_MAX))
@@ -144,9 +151,12 @@ class IngestThread:
                     break
             return taken
 
+    def _due(self) -> float:
+        return min(work.due for work in self._background)
+
     def _do_in_background(self) -> None:
         try:
-            self._background.step()
+            min(self._background, key=lambda work: work.due).step()
         except FelrecError as error:
             _log.warning("background work failed and is tried again: %s", error)
         except Exception:

@@ -22,6 +22,10 @@ class Limits:
     key_characters: int = 256  # of an idempotency key
     future_seconds: float = 300.0
     rebuild_after: float = 5.0  # seconds from the last erasure to the rebuild of the state
+    save_seconds: float = 10.0  # until the rows of the state that have changed are saved, or sooner, see `save_work`
+    save_work: float = (
+        4.0  # seconds of applying events after which they are saved: as long as a start needs to do it again
+    )
     answer_hours: float = 24.0  # lifetime of an idempotency key
     users: int | None = None  # in the state; None: no limit
     items: int | None = None  # with events, and as many with attributes

@@ -2,14 +2,14 @@
 
 An erasure leaves traces of the user in the state: vectors and counts of others were computed while the user existed.
 A second model therefore applies the remaining journal from the start, in pieces, while the first one serves. Once it
-has caught up it takes over, and its state is written, in pieces too. From then on the state is exactly what
-`felrec replay` makes of the journal.
+has caught up it takes over, and its state is saved. From then on the state is exactly what `felrec replay` makes of
+the journal.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from math import inf
 
@@ -17,18 +17,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange
-from felrec.data.tables.table import TableState
 from felrec.recommender import Forgetting, Recommender, Tensors
 from felrec.service.engine.serving_state import ServingState, observe_alone
+from felrec.service.engine.state_saver import StateSaver
 
 REBUILD = "rebuild"  # the name of the note that says what is left to do: WANTED, WRITING or nothing
-WANTED = "wanted"  # since an erasure
-WRITING = "writing"  # some rows of the state on disk are of the old model: a start has to apply the whole journal
+WANTED = "wanted"  # since an erasure, until the state of the second model is saved
+WRITING = "writing"  # by felrec 0.2: some rows on disk are of the old model, so a start has to apply the whole journal
 _SECONDS = 0.02  # about how long a piece takes
-_ROWS = 256  # rows of each table that are written in one piece
-_RETRY = 60.0  # seconds until another attempt after a failed write
-Save = Callable[[RowChange, Mapping[str, str]], None]  # writes rows of the state and notes in one transaction
+_RETRY = 60.0  # seconds until another attempt after a failure
 
 
 class Rebuild:
@@ -59,29 +56,25 @@ class Rebuild:
 class Rebuilding:
     """Rebuilds the state when an erasure has made it inexact. Only the ingest thread calls its methods."""
 
-    def __init__(self, state: ServingState, save: Save, pause: float) -> None:
+    def __init__(self, state: ServingState, saver: StateSaver, pause: float) -> None:
         """`pause` is the time in seconds from an erasure to the rebuild: another erasure may follow."""
-        self._state, self._save, self._pause = state, save, pause
+        self._state, self._saver, self._pause = state, saver, pause
         self._pieces: Iterator[None] = iter(())
-        self._unwritten: TableState = {}  # the whole state, while its rows are being written
         self._wanted = False
         self.due = inf  # when to call `step`, by the clock `time.monotonic`
 
     @property
     def running(self) -> bool:
         """Whether the state, in memory or on disk, is not yet that of a replay."""
-        return self._wanted or bool(self._unwritten)
+        return self._wanted or not self._saver.notes_are_written
 
     def stop(self) -> None:
-        """Give up what is under way, because an erasure begins, except rows that must be written."""
-        if not self._unwritten:
-            self._pieces, self.due = iter(()), inf
+        """Give up what is under way, because an erasure begins."""
+        self._pieces, self.due = iter(()), inf
 
     def want(self) -> str:
         """Rebuild from the start, because a user was erased. Returns the note that belongs into the store."""
         self._wanted = self._state.rebuildable and isinstance(self._state.recommender, Forgetting)
-        if self._unwritten:  # these rows first
-            return WRITING
         self._begin(self._pause if self._wanted else inf)
         return WANTED if self._wanted else ""
 
@@ -94,25 +87,16 @@ class Rebuilding:
             self._begin(_RETRY)
             raise
         self.due = inf if last else 2 * time.monotonic() - begun
-        if last and self._wanted:  # a user was erased while rows were written
-            self._begin(self._pause)
 
     def resume(self, note: str, stored: Mapping[str, NDArray[np.generic]]) -> None:
         """Called at the start with the note and the state of the store, once the whole journal is applied."""
         if note == WRITING and self._state.rebuildable:
-            self._replace(self._state.recommender, {name: torch.from_numpy(rows) for name, rows in stored.items()})
-            self._begin(0.0)
+            self._take_over(self._state.recommender, {name: torch.from_numpy(rows) for name, rows in stored.items()})
         elif note:
             self.want()
 
-    def changed(self, change: RowChange) -> None:
-        """Rows of the state that others have written."""
-        for name, (rows, values) in change.items() if self._unwritten else ():
-            known = rows < len(self._unwritten[name])
-            self._unwritten[name][rows[known]] = values[known]
-
     def _begin(self, pause: float) -> None:
-        self._pieces = self._writing() if self._unwritten else self._rebuilding()
+        self._pieces = self._rebuilding()
         self.due = time.monotonic() + pause
 
     def _rebuilding(self) -> Iterator[None]:
@@ -120,33 +104,16 @@ class Rebuilding:
         yield
         while not rebuild.step():
             yield
-        self._save({}, {REBUILD: WRITING})
-        self._replace(rebuild.model, self._state.recommender.state())
-        self._wanted = False
-        yield from self._writing()
+        self._take_over(rebuild.model, self._state.recommender.state())
 
-    def _replace(self, model: Recommender, before: Tensors) -> None:
-        """Serve with a model, whose state is still to be written in place of the one before."""
-        whole = padded(model.state(), before)
-        model.load_state(whole)
+    def _take_over(self, model: Recommender, before: Tensors) -> None:
+        """Serve with a model, and have its state saved in place of the one before."""
+        model.load_state(padded(model.state(), before))
         self._state.replace_model(model)
-        self._unwritten = {name: rows.numpy() for name, rows in whole.items()}
-
-    def _writing(self) -> Iterator[None]:
-        for start in range(0, max(map(len, self._unwritten.values())), _ROWS):
-            yield
-            self._save(_rows(self._unwritten, start, start + _ROWS), {})
-        yield
-        self._save({}, {REBUILD: WANTED if self._wanted else ""})
-        self._unwritten = {}
+        self._wanted = False
+        self._saver.replaced({REBUILD: ""})
 
 
 def padded(state: Tensors, other: Tensors) -> Tensors:
     """A state with the rows that only `other` has: the last rows may be of erased users and items."""
     return {name: torch.cat([rows, other[name][len(rows) :]]) for name, rows in state.items()}
-
-
-def _rows(state: TableState, start: int, stop: int) -> RowChange:
-    """The rows of each table from `start` on, as far as it has them."""
-    parts = {name: rows[start:stop] for name, rows in state.items() if len(rows) > start}
-    return {name: (np.arange(start, start + len(part), dtype=np.int32), part) for name, part in parts.items()}

@@ -18,7 +18,6 @@ from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
 from felrec.errors import NotFound
 from felrec.fitted import FittedModel
 from felrec.item_score_cache import ItemScoreCache
-from felrec.model.paper.cache import last_occurrence
 from felrec.recommender import Recommender, Servable, Trainable
 from felrec.service.engine.directory import Directory
 from felrec.service.engine.event_index import EventIndex
@@ -143,20 +142,21 @@ class ServingState:
             self.events += len(block.events)
             self.journal += len(block.events)
 
-    def catch_up(self, blocks: Sequence[Events], first: int) -> RowChange:
-        """Apply blocks that are in the index to the model's state; return the rows that changed."""
-        changes = []
+    def catch_up(
+        self, blocks: Sequence[Events], first: int, about_to_change: Callable[[RowChange], None] | None = None
+    ) -> None:
+        """Apply blocks that are in the index to the model's state. The callback is told of each change before it."""
         clock = max(self.base_clock, self.index.newest_before(first))
         for events in blocks:
             if len(events):  # all events of a block may have been erased
                 if self.servable:
                     change = self.servable.change(events.not_before(clock))
+                    if about_to_change:
+                        about_to_change(change)
                     self.servable.apply_change(change)
-                    changes.append(change)
                 else:
                     observe_alone(self.recommender, events.not_before(clock))
                 clock = max(clock, float(events.times.max()))
-        return merged(changes)
 
     def replace_model(self, recommender: Recommender) -> None:
         """Serve with another model, which has the same weights."""
@@ -225,17 +225,3 @@ def observe_alone(recommender: Recommender, block: Events) -> None:
         recommender.observe(block)
     finally:
         torch.set_num_threads(threads)
-
-
-def merged(changes: Sequence[RowChange]) -> RowChange:
-    """Merge successive changes into one: the last value of each row wins."""
-    changes = [change for change in changes if change]
-    if len(changes) == 1:
-        return changes[0]
-    together: RowChange = {}
-    for name in dict.fromkeys(name for change in changes for name in change):
-        parts = [change[name] for change in changes if name in change]
-        rows = np.concatenate([rows for rows, _ in parts])
-        last = last_occurrence(rows)
-        together[name] = rows[last], np.concatenate([values for _, values in parts])[last]
-    return together

@@ -70,6 +70,7 @@ class Health(EngineStats):
 
     journal: int  # events since the store was created
     commits: int
+    unsaved_blocks: int  # blocks that a start would have to apply again
     answers: int  # recommendations since the start
     items_scored: int  # items that were scored for them
     pruned: bool  # whether answers need not score all items

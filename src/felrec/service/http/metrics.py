@@ -150,6 +150,7 @@ class _State(Collector):
             ("cold_items", "Items with fewer than five events.", health.cold_items),
             ("store_events", "Events in the store.", health.events),
             ("store_bytes", "Size of the store.", health.store_bytes),
+            ("unsaved_blocks", "Blocks that a start would have to apply again.", health.unsaved_blocks),
             ("rebuilding", "1 from an erasure until the state is rebuilt from the journal.", health.rebuilding),
             ("last_commit_seconds", "Duration of the last commit.", health.last_commit_ms / 1e3),
             (

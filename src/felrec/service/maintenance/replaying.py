@@ -48,6 +48,7 @@ def replay_store(
     blocks = _with_ids(not_after(latest, row_blocks(contents, log)), contents)
     while batch := list(islice(blocks, _BLOCKS)):
         committer.commit_blocks(batch)
+        committer.saver.save_if_due()
         if progress:
             progress(sum(len(block.events) for block in batch))
     ahead = new.seconds() - contents.seconds  # the clock by which answers expire is another one in each store

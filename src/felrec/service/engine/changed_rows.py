@@ -1,0 +1,104 @@
+"""Which rows of the state have changed since they were saved, and a save of them that is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import RowChange
+from felrec.data.tables.growing import GrowingArray
+from felrec.service.engine.serving_state import ServingState
+
+_BYTES = 512 << 10  # of a piece of a save, if all tables have changed
+_IN, _OUT = np.array(True), np.array(False)
+
+
+class ChangedRows:
+    """A set of rows of each table."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, GrowingArray] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._tables)
+
+    def add(self, change: RowChange) -> None:
+        """Add the rows of a change."""
+        for name, (rows, _) in change.items():
+            if name not in self._tables:
+                self._tables[name] = GrowingArray(np.bool_)
+            self._tables[name].write(rows, _IN)
+
+    def add_all(self, other: ChangedRows) -> None:
+        """Add the rows of another set."""
+        rows = {name: np.flatnonzero(there.values).astype(np.int32) for name, there in other._tables.items()}
+        self.add({name: (numbers, _IN) for name, numbers in rows.items()})
+
+    def discard(self, change: RowChange) -> None:
+        """Remove rows that are in the set."""
+        for name, (rows, _) in change.items():
+            self._tables[name].write(rows, _OUT)
+
+    def copy(self) -> ChangedRows:
+        """The same rows."""
+        other = ChangedRows()
+        other.add_all(self)
+        return other
+
+    def numbers(self) -> NDArray[np.int64]:
+        """The numbers of rows that are in the set for any table, in ascending order."""
+        every = np.zeros(max(map(len, self._tables.values()), default=0), dtype=np.bool_)
+        for there in self._tables.values():
+            every[: len(there)] |= there.values
+        return np.flatnonzero(every)
+
+    def among(self, rows: Mapping[str, NDArray[np.integer]]) -> dict[str, NDArray[np.integer]]:
+        """Those of some rows that are in the set."""
+        return {name: rows[name][there.read(rows[name])] for name, there in self._tables.items() if name in rows}
+
+    def of(self, numbers: NDArray[np.int64]) -> dict[str, NDArray[np.integer]]:
+        """The rows of each table with one of these numbers."""
+        return {name: numbers[there.read(numbers)] for name, there in self._tables.items()}
+
+
+class Save:
+    """A save under way: the rows it has, and which of them are still to be written."""
+
+    def __init__(self, rows: ChangedRows, applied: int, state: ServingState) -> None:
+        self.rows, self.applied, self.seconds = rows, applied, 0.0
+        self._left = rows.copy()
+        self._copies: list[RowChange] = []
+        numbers = rows.numbers()
+        assert state.servable is not None
+        row_bytes = sum(values[:1].nbytes for values in state.servable.view().values())
+        self._parts = iter(np.array_split(numbers, max(1, len(numbers) * row_bytes // _BYTES)))
+
+    def next_rows(self, state: ServingState) -> RowChange | None:
+        """Rows that are still to be written, as they are now; None if there are none."""
+        part = next(self._parts, None)
+        return None if part is None else self._taken(self._left.of(part), state)
+
+    def keep(self, change: RowChange, state: ServingState) -> None:
+        """Copy the rows that are still to be written and about to be changed."""
+        copies = self._taken(self._left.among({name: rows for name, (rows, _) in change.items()}), state)
+        if copies:
+            self._copies.append(copies)
+
+    def copied(self) -> RowChange:
+        """All rows that were copied."""
+        joined = RowChange()
+        for name in dict.fromkeys(name for copies in self._copies for name in copies):
+            parts = [copies[name] for copies in self._copies if name in copies]
+            joined[name] = (np.concatenate([rows for rows, _ in parts]), np.concatenate([kept for _, kept in parts]))
+        return joined
+
+    def _taken(self, rows: Mapping[str, NDArray[np.integer]], state: ServingState) -> RowChange:
+        assert state.servable is not None
+        view = state.servable.view()
+        taken = {
+            name: (numbers.astype(np.int32), view[name][numbers]) for name, numbers in rows.items() if len(numbers)
+        }
+        self._left.discard(taken)
+        return taken

@@ -1,0 +1,99 @@
+"""The rows of the state in a file: pages, and saves since, which are folded into the pages from time to time.
+
+A save is cheap because it writes its rows one after another; a page may need to be read and written for a single row.
+A page may be written long before the saves it has are removed: all saves are applied to the pages that are read, so it
+makes no difference whether a page has some of them already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from felrec.data.events import RowChange
+from felrec.store.checksums import Report, of_row, to_bytes
+from felrec.store.protocol import TableSpec
+from felrec.store.row_blobs import between, decode_rows, encode_rows, in_order, merged, page_rows, row_range
+
+_AT_ONCE = 4 << 20  # bytes of saves that are merged at a time
+_EXTENT = (
+    "SELECT coalesce(sum(length(records)), 0), coalesce(min(first), 0), coalesce(max(last), -1) FROM saves"
+    " WHERE row >= ? AND row < ? AND last >= 0"
+)
+_NEWER = "SELECT row, records, crc FROM saves WHERE row >= ? AND row < ?"
+
+
+def read_state(
+    connection: apsw.Connection,
+    tables: Sequence[TableSpec],
+    rows: Sequence[int],
+    saves: tuple[int, int],
+    report: Report,
+) -> dict[str, NDArray[np.generic]]:
+    """All tables of the state, which have so many rows."""
+    counts = {table.name: count for table, count in zip(tables, rows, strict=True)}
+    state = {table.name: np.zeros((counts[table.name], *table.shape), dtype=table.dtype) for table in tables}
+    found = {name: np.zeros(count, dtype=np.bool_) for name, count in counts.items()}
+    pages = _decoded(connection.execute("SELECT row, records, crc FROM pages ORDER BY row"), tables, "pages", report)
+    newer = _decoded(connection.execute(f"{_NEWER} ORDER BY row", saves), tables, "saves", report)
+    for change in chain(pages, newer):
+        for name, (at, values) in change.items():
+            if at.min() < 0 or at.max() >= counts[name]:
+                report(f"state: rows of {name} do not fit their table")
+                continue
+            state[name][at], found[name][at] = values, True
+    for name, there in found.items():
+        if not there.all():
+            report(f"state: {name} should have {len(there)} rows, but has {np.count_nonzero(there)}")
+    return state
+
+
+def put_save(connection: apsw.Connection, change: RowChange, tables: Sequence[TableSpec], number: int) -> int:
+    """Add a part of a save; returns its size."""
+    records = encode_rows(in_order(change), tables)
+    entry = (number, *row_range(change), records, of_row(number, records))
+    connection.execute("INSERT OR REPLACE INTO saves VALUES (?, ?, ?, ?, ?)", entry)
+    return len(records)
+
+
+def folded_pages(
+    connection: apsw.Connection, tables: Sequence[TableSpec], saves: tuple[int, int], report: Report
+) -> Iterator[tuple[int, bytes]]:
+    """The pages that some saves change, by number, with the rows of these saves."""
+    found: Any = connection.execute(_EXTENT, saves).fetchall()[0]
+    size, first, last = map(int, found)
+    page = page_rows(tables)
+    pages = range(first // page, last // page + 1)
+    step = max(1, len(pages) * _AT_ONCE // max(1, size))
+    for start in pages[::step]:
+        window = start * page, (start + step) * page
+        rows = connection.execute(f"{_NEWER} AND first < ? AND last >= ? ORDER BY row", (*saves, *reversed(window)))
+        parts = [between(change, *window) for change in _decoded(rows, tables, "saves", report)]
+        yield from changed_pages(connection, merged(parts), tables, report)
+
+
+def changed_pages(
+    connection: apsw.Connection, change: RowChange, tables: Sequence[TableSpec], report: Report
+) -> Iterator[tuple[int, bytes]]:
+    """The pages that a change changes, by number, with its rows."""
+    page, ordered = page_rows(tables), in_order(change)
+    numbers = [np.zeros(0, dtype=np.int32), *(np.unique(rows // page) for rows, _ in ordered.values())]
+    for number in np.unique(np.concatenate(numbers)).tolist():
+        part = between(ordered, number * page, (number + 1) * page)
+        rows = connection.execute("SELECT row, records, crc FROM pages WHERE row = ?", (number,))
+        before = list(_decoded(rows, tables, "pages", report))
+        yield number, encode_rows(merged([*before, part]) if before else part, tables)
+
+
+def _decoded(rows: Any, tables: Sequence[TableSpec], name: str, report: Report) -> Iterator[RowChange]:
+    for number, records, crc in rows:
+        content = to_bytes(records)
+        if of_row(number, content) == crc:
+            yield decode_rows(content, tables)
+        else:
+            report(f"{name}: row {number} is damaged")
