@@ -12,12 +12,13 @@ import pytest
 import torch
 
 from disks import killed_copy
-from felrec.data.events import Events
+from felrec.data.events import Events, RowChange
 from felrec.data.synthetic import synthetic_log
 from felrec.errors import ConfigError, KeyConflict, Stopped, StoreBusy, StoreFull
 from felrec.fitted import FittedModel
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
+from felrec.service.engine.serving_state import Block
 from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance.importing import import_log
 from felrec.store.protocol import Batch
@@ -146,18 +147,41 @@ def test_attributes_and_histories_survive_a_restart(tmp_path: Path) -> None:
     again.close()
 
 
-def test_events_that_wait_together_become_one_block(tmp_path: Path) -> None:
+def test_events_that_wait_together_are_made_durable_together(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "s", limits=Limits(block=100))
     lock = write_lock(tmp_path / "s")
     waiting = [submit(engine, made_up(30, seed=n)) for n in range(9)]  # the first is taken alone, or with others
     lock.close()
-    for one in waiting:
-        one.result()
+    assert [one.result().events for one in waiting] == [30 * (n + 1) for n in range(9)]
+    assert engine.health().commits <= 2
+    live = state_of(engine)
     engine.close()
     sizes = [len(block) for block in contents_of(tmp_path / "s").event_blocks]
     assert sum(sizes) == 270
-    assert max(sizes) == 90
+    assert max(sizes) == 100
     assert len(sizes) <= 5
+    assert replayed_offline(tmp_path / "s") == live
+
+
+def test_a_post_is_acknowledged_once_its_own_block_is_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although others are made durable with it, and follow later."""
+    engine = open_engine(tmp_path / "s", limits=Limits(block=10))
+    lock, seen, apply = write_lock(tmp_path / "s"), list[int](), engine._state.apply_change
+    posts = [submit(engine, [("ada", "first")])]
+    while engine._ingest._queue:  # until the writer has begun with it
+        time.sleep(0.01)
+    posts += [submit(engine, made_up(10, seed=n)) for n in range(3)]
+
+    def counted(block: Block, change: RowChange | None) -> None:
+        seen.append(sum(post.done() for post in posts))
+        apply(block, change)
+
+    monkeypatch.setattr(engine._state, "apply_change", counted)
+    lock.close()
+    assert posts[-1].result().events == 31
+    assert seen == [0, 1, 2, 3]
+    assert engine.health().commits == 2
+    engine.close()
 
 
 def write_lock(path: Path) -> apsw.Connection:

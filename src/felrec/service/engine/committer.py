@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from felrec.answers.types import Receipt, Rejected
@@ -93,39 +95,47 @@ class Committer:
                 progress(sum(map(len, behind)))
         self.rebuilding.resume(note, contents.state)
 
-    def commit(self, submissions: Sequence[Submission]) -> list[Receipt]:
-        """Make submissions durable and visible. Several submissions must fit into one block.
+    def commit(self, submissions: Sequence[Submission]) -> Iterator[Receipt]:
+        """Make submissions durable together; yields the receipt of each, in order, once it is visible.
 
         Rows with new ids for which there is no room are rejected. Of a submission of such rows alone nothing is stored.
         """
         begun = time.perf_counter()
         submissions = self._admitted(submissions)
         receipts, answers = self._receipts(submissions)
-        submissions = [one for one in submissions if len(one)]
-        if not submissions:
-            return receipts
-        notes = {name: value for submission in submissions for name, value in submission.notes.items()}
-        numbering = self._state.numbering()
-        blocks = EventColumns.joined([one.events for one in submissions]).blocks(self._block)
-        self.commit_blocks([numbering.block(columns) for columns in blocks], answers, notes)
-        self.commits.applied_seconds = time.perf_counter() - begun
-        return receipts
+        waiting = deque(zip(accumulate(map(len, submissions)), receipts, strict=True))  # by the events up to their end
+        notes = {name: value for one in submissions if len(one) for name, value in one.notes.items()}
+        visible = 0
+        if any(map(len, submissions)):
+            numbering = self._state.numbering()
+            columns = EventColumns.joined([one.events for one in submissions if len(one)]).blocks(self._block)
+            for block in self._committed([numbering.block(part) for part in columns], answers, notes):
+                visible += len(block.events)
+                self.commits.applied_seconds = time.perf_counter() - begun
+                while waiting and waiting[0][0] <= visible:
+                    yield waiting.popleft()[1]
+        yield from (receipt for _, receipt in waiting)
 
-    def commit_blocks(
+    def commit_blocks(self, blocks: Sequence[Block]) -> None:
+        """Make blocks of a replay durable and visible."""
+        for _ in self._committed(blocks):
+            pass
+
+    def _committed(
         self, blocks: Sequence[Block], answers: Sequence[StoredReceipt] = (), notes: Mapping[str, str] | None = None
-    ) -> None:
-        """Journal blocks in one transaction, then apply them. Several are a large submission, or part of a replay."""
+    ) -> Iterator[Block]:
+        """Journal blocks in one transaction, then apply them; yields each once it is visible."""
         self._check()
         begun = time.perf_counter()
         change = self._state.change(blocks[0])  # the first may fail without harm; later ones need those before
-        computed = time.perf_counter()
+        self.saver.worked(time.perf_counter() - begun)
         self._commit(blocks, answers=answers, notes=notes)
-        durable = time.perf_counter()
-        with self._breaking():
-            self._apply(blocks[0], change)
-            for block in blocks[1:]:
-                self._apply(block, self._state.change(block))
-        self.saver.worked(computed - begun + time.perf_counter() - durable)
+        for number, block in enumerate(blocks):
+            begun = time.perf_counter()
+            with self._breaking():
+                self._apply(block, change if number == 0 else self._state.change(block))
+            self.saver.worked(time.perf_counter() - begun)
+            yield block
 
     def _apply(self, block: Block, change: RowChange | None) -> None:
         """Make a block that is in the journal visible."""

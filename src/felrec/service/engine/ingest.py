@@ -18,6 +18,7 @@ from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.limits import Limits
 
 _log = logging.getLogger(__name__)
+_BLOCKS = 4  # blocks that are made durable together, unless one submission has more
 _BACKGROUND_SHARE = 0.25  # of the time of a batch, for background work that is due after it
 T = TypeVar("T")
 
@@ -119,13 +120,11 @@ class IngestThread:
             elif taken:
                 self._write([one for one in taken if isinstance(one, Submission)])
             until = time.monotonic() + _BACKGROUND_SHARE * (time.monotonic() - begun)
-            while (now := time.monotonic()) >= self._due():
+            while self._due() <= until:
                 self._do_in_background()
-                if now >= until:
-                    break
 
     def _take(self) -> list[Submission | Task[Any]] | None:
-        """Take up to a block of events from the queue, without waiting for more.
+        """Take what is in the queue, up to a few blocks of events, without waiting for more: one sync is for all of it.
 
         An empty list means that background work is due, None means stop.
         """
@@ -143,7 +142,7 @@ class IngestThread:
                 first = self._queue[0]
                 alone = isinstance(first, Task)
                 size = 0 if isinstance(first, Task) else len(first)
-                if taken and (alone or events + size > self._limits.block):
+                if taken and (alone or events + size > _BLOCKS * self._limits.block):
                     break
                 taken.append(self._queue.popleft())
                 events += size
@@ -166,16 +165,16 @@ class IngestThread:
         begun, submissions = time.perf_counter(), [one for one in taken if not self._came_before(one)]
         if not submissions:
             return
+        done = 0
         try:
-            receipts = self._committer.commit(submissions)
+            for done, receipt in enumerate(self._committer.commit(submissions), start=1):
+                self._end([submissions[done - 1]])
+                submissions[done - 1].future.set_result(receipt)
         except Exception as error:
-            self._failed(submissions, error)
+            self._failed(submissions[done:], error)
             return
         blocks = self._blocks(sum(map(len, submissions)))
         self._pace += (1 - 0.9**blocks) * ((time.perf_counter() - begun) / blocks - self._pace)
-        self._end(submissions)
-        for submission, receipt in zip(submissions, receipts, strict=True):
-            submission.future.set_result(receipt)
 
     def _do(self, task: Task[Any]) -> None:
         """Do a task, or a piece of it."""
