@@ -34,6 +34,10 @@ class LimitOptions:
             metavar="SIZE", help="Refuse new users and items beyond this memory of the process: 2GB, 75% or none."
         ),
     ] = "80%"
+    save_every: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="Save the state after this time, or sooner when there is much."),
+    ] = 10.0
 
     def connections(self) -> ConnectionLimits:
         """The limits of connections."""
@@ -43,7 +47,13 @@ class LimitOptions:
 
     def state(self, limits: Limits) -> Limits:
         """The same limits of an engine, with those of its state."""
-        return replace(limits, users=self.max_users, items=self.max_items, memory=read_memory(self.max_memory))
+        return replace(
+            limits,
+            users=self.max_users,
+            items=self.max_items,
+            memory=read_memory(self.max_memory),
+            save_seconds=self.save_every,
+        )
 
 
 def read_memory(given: str) -> int | None:

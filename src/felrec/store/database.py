@@ -18,6 +18,7 @@ from felrec.store.checkpointing import Checkpointer
 from felrec.store.checksums import to_json
 from felrec.store.connecting import DAMAGED, FOREIGN, WAIT, connect, connect_read_only, translated
 from felrec.store.copying import make_private
+from felrec.store.flushing import Flusher
 from felrec.store.format_2 import read_single_rows
 from felrec.store.lease import Lease
 from felrec.store.mark import Mark, MarkFile
@@ -65,6 +66,7 @@ class Database:
         self._lost: str | None = None  # why it can never be written again
         self._retry_at = 0.0
         self._checkpointer: Checkpointer | None = None
+        self._flusher: Flusher | None = None
         try:
             if mode == "read":
                 self._open_to_read()
@@ -106,6 +108,7 @@ class Database:
             self.clean()  # finishes an erasure that a kill interrupted
             self._claim(meta)
             self._checkpointer = Checkpointer(self.path, self.connection, self._lease.lost)
+            self._flusher = Flusher(self.path)
         self._lease.watch_companions()
 
     def _open_to_read(self) -> None:
@@ -215,11 +218,12 @@ class Database:
     def transaction(self, counters: Counters, *, durable: bool = True) -> Iterator[None]:
         """One atomic transaction; the counters are written last and kept in memory only after the commit.
 
-        One that is not durable waits for no disk: it becomes durable with the next one that is, or is lost as a whole.
+        One that is not durable becomes so soon, at the latest with the next one that is, or is lost as a whole.
         """
         self._ensure_writable()
         with translated(self.name):
-            if not durable:
+            if not durable and self._flusher:
+                self._flusher.wait()
                 self.connection.execute("PRAGMA synchronous=NORMAL")
             self.connection.execute("BEGIN IMMEDIATE")
             try:
@@ -234,7 +238,8 @@ class Database:
                     self.connection.execute("ROLLBACK")
                 raise
             finally:
-                if not durable:
+                if not durable and self._flusher:
+                    self._flusher.begin()
                     self.connection.execute("PRAGMA synchronous=FULL")
         self.counters, self._counted = counters, time.monotonic()
         if durable:
@@ -254,6 +259,11 @@ class Database:
                 self.damaged(" ".join(str(error).split())[:120])
             finally:
                 self.connection.execute("ROLLBACK")
+
+    @property
+    def flushing(self) -> bool:
+        """Whether a transaction that is not durable would wait for the disk."""
+        return self._flusher is not None and self._flusher.busy
 
     def value(self, statement: str, *bindings: Any) -> Any:
         """The first column of the first row."""
@@ -328,6 +338,9 @@ class Database:
         if self._checkpointer is not None:
             self._checkpointer.close()
             self._checkpointer = None
+        if self._flusher is not None:
+            self._flusher.close()
+            self._flusher = None
         if hasattr(self, "connection"):
             self.connection.close()
 

@@ -167,6 +167,11 @@ class Store(Protocol):
         """
         ...
 
+    @property
+    def writing(self) -> bool:
+        """Whether the disk is still busy with what was saved last: another `save` or `tidy` would wait for it."""
+        ...
+
     def tidy(self, everything: bool = False) -> bool:
         """Do a short piece of the store's own work on what was saved. Returns whether more of it is worth doing.
 

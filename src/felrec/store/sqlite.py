@@ -135,6 +135,11 @@ class SqliteStore:
         """Write a part of the rows of the state that have changed; see Store.save."""
         self._state.save(rows, applied, notes or {})
 
+    @property
+    def writing(self) -> bool:
+        """Whether a save would wait for the disk; see Store.writing."""
+        return self._database.flushing
+
     def tidy(self, everything: bool = False) -> bool:
         """Fold some of what was saved into the pages of the state, if it has become large; see Store.tidy."""
         return self._state.tidy(everything)

@@ -20,7 +20,7 @@ from felrec.store.checksums import Report, of_row, to_bytes
 from felrec.store.protocol import TableSpec
 from felrec.store.row_blobs import between, decode_rows, encode_rows, in_order, merged, page_rows, row_range
 
-_AT_ONCE = 4 << 20  # bytes of saves that are merged at a time
+_AT_ONCE = 1 << 20  # bytes of saves that are merged at a time
 _EXTENT = (
     "SELECT coalesce(sum(length(records)), 0), coalesce(min(first), 0), coalesce(max(last), -1) FROM saves"
     " WHERE row >= ? AND row < ? AND last >= 0"

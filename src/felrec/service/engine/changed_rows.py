@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from felrec.data.tables.growing import GrowingArray
 from felrec.service.engine.serving_state import ServingState
 
 _BYTES = 512 << 10  # of a piece of a save, if all tables have changed
+_COPIES = 16  # blocks whose copied rows make a piece
 _IN, _OUT = np.array(True), np.array(False)
 
 
@@ -69,7 +70,7 @@ class Save:
     def __init__(self, rows: ChangedRows, applied: int, state: ServingState) -> None:
         self.rows, self.applied, self.seconds = rows, applied, 0.0
         self._left = rows.copy()
-        self._copies: list[RowChange] = []
+        self._copies: list[RowChange] = []  # of rows that were about to change, one for each block
         numbers = rows.numbers()
         assert state.servable is not None
         row_bytes = sum(values[:1].nbytes for values in state.servable.view().values())
@@ -78,21 +79,16 @@ class Save:
     def next_rows(self, state: ServingState) -> RowChange | None:
         """Rows that are still to be written, as they are now; None if there are none."""
         part = next(self._parts, None)
-        return None if part is None else self._taken(self._left.of(part), state)
+        if part is not None:
+            return self._taken(self._left.of(part), state)
+        copies, self._copies = self._copies[:_COPIES], self._copies[_COPIES:]
+        return _joined(copies) if copies else None
 
     def keep(self, change: RowChange, state: ServingState) -> None:
         """Copy the rows that are still to be written and about to be changed."""
         copies = self._taken(self._left.among({name: rows for name, (rows, _) in change.items()}), state)
         if copies:
             self._copies.append(copies)
-
-    def copied(self) -> RowChange:
-        """All rows that were copied."""
-        joined = RowChange()
-        for name in dict.fromkeys(name for copies in self._copies for name in copies):
-            parts = [copies[name] for copies in self._copies if name in copies]
-            joined[name] = (np.concatenate([rows for rows, _ in parts]), np.concatenate([kept for _, kept in parts]))
-        return joined
 
     def _taken(self, rows: Mapping[str, NDArray[np.integer]], state: ServingState) -> RowChange:
         assert state.servable is not None
@@ -102,3 +98,12 @@ class Save:
         }
         self._left.discard(taken)
         return taken
+
+
+def _joined(changes: Sequence[RowChange]) -> RowChange:
+    """Changes of different rows as one."""
+    joined = RowChange()
+    for name in dict.fromkeys(name for change in changes for name in change):
+        parts = [change[name] for change in changes if name in change]
+        joined[name] = (np.concatenate([rows for rows, _ in parts]), np.concatenate([values for _, values in parts]))
+    return joined

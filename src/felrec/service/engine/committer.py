@@ -29,6 +29,7 @@ from felrec.store.protocol import Batch, Contents, Store, StoredReceipt
 
 _log = logging.getLogger(__name__)
 _CATCH_UP = 64  # blocks applied between two reports of progress
+_TELL = 2.0  # seconds between two lines of the log that say how far a start is
 _OTHER_KERNELS = (
     "%s: the last %d blocks are applied again by other kernels (%s) than before (%s): vectors and counts may differ in"
     " their last bits"
@@ -85,6 +86,7 @@ class Committer:
         if note == WRITING and self._state.rebuildable:  # killed while the state was replaced: it is a mixture
             self._state.load_base()
             begin = 0
+        told = time.monotonic()
         for first in range(begin, len(blocks), _CATCH_UP):
             behind, begun = blocks[first : first + _CATCH_UP], time.perf_counter()
             self._state.catch_up(behind, first, self.saver.about_to_change)
@@ -93,6 +95,9 @@ class Committer:
             self.saver.save_if_due()
             if progress:
                 progress(sum(map(len, behind)))
+            if time.monotonic() > told + _TELL:
+                told = time.monotonic()
+                _log.info("%s: %d of %d blocks are applied", self._store.name, first + len(behind), len(blocks))
         self.rebuilding.resume(note, contents.state)
 
     def commit(self, submissions: Sequence[Submission]) -> Iterator[Receipt]:

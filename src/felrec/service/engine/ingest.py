@@ -19,7 +19,7 @@ from felrec.service.engine.limits import Limits
 
 _log = logging.getLogger(__name__)
 _BLOCKS = 4  # blocks that are made durable together, unless one submission has more
-_BACKGROUND_SHARE = 0.25  # of the time of a batch, for background work that is due after it
+_SHARE, _MOST = 0.25, 0.1  # of the time of a batch, and seconds, for background work after it: an import never pauses
 T = TypeVar("T")
 
 
@@ -39,8 +39,8 @@ class Background(Protocol):
         """When to do the next piece, by the clock `time.monotonic`; infinite if there is none."""
         ...
 
-    def step(self) -> None:
-        """Do the next piece."""
+    def step(self) -> bool:
+        """Do the next piece; returns False if that is not possible at the moment."""
         ...
 
 
@@ -119,9 +119,9 @@ class IngestThread:
                 self._do(taken[0])
             elif taken:
                 self._write([one for one in taken if isinstance(one, Submission)])
-            until = time.monotonic() + _BACKGROUND_SHARE * (time.monotonic() - begun)
-            while self._due() <= until:
-                self._do_in_background()
+            until = time.monotonic() + min(_MOST, _SHARE * (time.monotonic() - begun))
+            while self._due() <= until and self._do_in_background():
+                pass
 
     def _take(self) -> list[Submission | Task[Any]] | None:
         """Take what is in the queue, up to a few blocks of events, without waiting for more: one sync is for all of it.
@@ -153,13 +153,14 @@ class IngestThread:
     def _due(self) -> float:
         return min(work.due for work in self._background)
 
-    def _do_in_background(self) -> None:
+    def _do_in_background(self) -> bool:
         try:
-            min(self._background, key=lambda work: work.due).step()
+            return min(self._background, key=lambda work: work.due).step()
         except FelrecError as error:
             _log.warning("background work failed and is tried again: %s", error)
         except Exception:
             _log.exception("background work failed")
+        return False
 
     def _write(self, taken: list[Submission]) -> None:
         begun, submissions = time.perf_counter(), [one for one in taken if not self._came_before(one)]

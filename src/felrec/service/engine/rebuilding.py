@@ -78,7 +78,7 @@ class Rebuilding:
         self._begin(self._pause if self._wanted else inf)
         return WANTED if self._wanted else ""
 
-    def step(self) -> None:
+    def step(self) -> bool:
         """Do one piece. The next is due after a pause as long as this one: others need the processor too."""
         begun, done = time.monotonic(), object()
         try:
@@ -87,6 +87,7 @@ class Rebuilding:
             self._begin(_RETRY)
             raise
         self.due = inf if last else 2 * time.monotonic() - begun
+        return True
 
     def resume(self, note: str, stored: Mapping[str, NDArray[np.generic]]) -> None:
         """Called at the start with the note and the state of the store, once the whole journal is applied."""

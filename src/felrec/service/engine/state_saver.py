@@ -22,6 +22,7 @@ from felrec.store.protocol import Store
 _log = logging.getLogger(__name__)
 KERNELS = "kernels"  # the name of the note that says what computed the rows of the state
 _SHARE = 10  # a save is not followed by another one for so many times its own duration
+_DISK = 0.005  # seconds until another look whether the disk has caught up
 _RETRY = 10.0  # seconds until another attempt after a failed write
 
 
@@ -76,15 +77,22 @@ class StateSaver:
         self._changed.add(all_rows(self._state.servable.view()))
         self._save_in(0.0)
 
-    def step(self) -> None:
-        """Do one piece. The next is due after a pause as long as this one: others need the processor too."""
+    def step(self) -> bool:
+        """Do one piece. The next is due after a pause as long as this one: others need the processor too.
+
+        Returns False if the disk is still busy with the piece before.
+        """
         begun = time.monotonic()
+        if self._store.writing:
+            self._go_on_at, self._save_at = begun + _DISK, max(self._save_at, begun + _DISK)
+            return False
         if self._save is not None or begun >= self._save_at:
             self._step()
             more = True
         else:
             more = self._tidy()
         self._go_on_at = 2 * time.monotonic() - begun if more else inf
+        return True
 
     def finish(self) -> Iterator[None]:
         """Save everything, in pieces. Events may be applied in between."""
@@ -121,7 +129,7 @@ class StateSaver:
             if rows is not None:
                 self._store.save(rows)
             else:
-                self._store.save(save.copied(), save.applied, {KERNELS: state_kernels(), **self._notes})
+                self._store.save({}, save.applied, {KERNELS: state_kernels(), **self._notes})
         except BaseException:
             self._give_up(save)
             raise
