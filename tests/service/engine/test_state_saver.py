@@ -10,7 +10,7 @@ import pytest
 
 from disks import killed_copy
 from felrec.data.events import Events
-from felrec.model.kernels.native.library import kernels
+from felrec.model.kernels.native.library import state_kernels
 from felrec.service.engine import changed_rows, committer, state_saver
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
@@ -158,4 +158,4 @@ def test_other_kernels_for_the_last_blocks_are_mentioned(
         monkeypatch.setattr(module, "state_kernels", lambda: "others")
     open_engine(killed, fitted(), NEVER).close()
     assert ("the last 1 blocks are applied again by other kernels (others)" in caplog.text) == behind
-    assert contents_of(killed).notes[state_saver.KERNELS] == ("others" if behind else kernels())
+    assert contents_of(killed).notes[state_saver.KERNELS] == ("others" if behind else state_kernels())
