@@ -22,7 +22,11 @@ USERS, ITEMS, TAGS = ("ada", "bob", "cy", "dee"), ("tea", "milk", "salt", "rice"
 TIMES = st.integers(1_000, 1_050).map(float)  # few, so that events tie and come late
 EVENTS = st.lists(st.tuples(st.sampled_from(USERS), st.sampled_from(ITEMS), TIMES), min_size=1, max_size=8)
 ATTRIBUTES = st.builds(
-    Attributes, st.sampled_from([None, "A title"]), st.sets(st.sampled_from(TAGS)).map(tuple), st.booleans()
+    Attributes,
+    st.sampled_from([None, "A title"]),
+    st.sets(st.sampled_from(TAGS)).map(tuple),
+    st.booleans(),
+    **dict.fromkeys(("available_from", "expires", "variant_of"), st.none()),
 )
 Event = tuple[str, str, float]  # user, item, time
 
