@@ -292,13 +292,13 @@ def test_a_large_catalogue_bounds_what_a_loss_holds(monkeypatch: pytest.MonkeyPa
     made = model()
     made.observe(EVENTS)
     asked: list[int] = []
-    scores = made._learning_scores
+    softmax_loss = made._softmax_loss
 
-    def counted(queries: Queries, candidates: Rows) -> list[torch.Tensor]:
+    def counted(queries: Queries, targets: Rows, catalogue: Rows) -> torch.Tensor:
         asked.append(len(queries))
-        return scores(queries, candidates)
+        return softmax_loss(queries, targets, catalogue)
 
-    monkeypatch.setattr(made, "_learning_scores", counted)
+    monkeypatch.setattr(made, "_softmax_loss", counted)
     made.loss(TimeBatch(EVENTS[:100]))
     monkeypatch.setattr("felrec.model.felrec_s._CELLS", 500)
     made.loss(TimeBatch(EVENTS[:100]))
