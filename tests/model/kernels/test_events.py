@@ -19,7 +19,7 @@ from felrec.model import felrec_s as felrec_s_module
 from felrec.model.compiled_events import CompiledChange
 from felrec.model.felrec_s import FELRecS, felrec_s
 from felrec.model.felrec_s_settings import FELRecSSettings
-from felrec.model.kernels.native.library import kernels
+from felrec.model.kernels.native.library import state_kernels
 from felrec.pretrained import load_pretrained
 from felrec.recommender import ErasureContext
 from random_models import logs, models
@@ -134,7 +134,7 @@ def test_a_copy_of_a_model_has_tables_of_its_own() -> None:
 
 
 def test_without_compiled_kernels_the_signals_do_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert kernels() == "c1"
+    assert state_kernels() == "c1"
     made = bundled(1_000)
     compiled = made.change(LOG[1_000:1_100])
     monkeypatch.setattr(felrec_s_module, "library", lambda: None)

@@ -39,7 +39,7 @@ def library() -> ctypes.CDLL | None:
     return kernels
 
 
-def kernels() -> str:
+def state_kernels() -> str:
     """What computes the state, to the last bit: a store says by which its rows were made."""
     return "numpy" if library() is None else "c1"
 
