@@ -186,8 +186,8 @@ def _described(product: dict[str, Any]) -> Attributes:
     """Build a title from type, size and brand, as far as they are known; the department becomes the tag.
 
     >>> _described({"product_type": "FLUID MILK WHITE ONLY", "package_size": "1 GA", \
-"product_category": "FLUID MILK PRODUCTS", "brand": "Private", "department": "GROCERY"})
-    Attributes(title='Fluid milk white only, 1 gal, store brand', tags=('Grocery',), available=True)
+"product_category": "FLUID MILK PRODUCTS", "brand": "Private", "department": "GROCERY"})[:2]
+    ('Fluid milk white only, 1 gal, store brand', ('Grocery',))
     """
     kind = re.sub(r" *\([^)]*$", "", product["product_type"])  # the table truncates names within their brackets
     category = product["product_category"] or ""

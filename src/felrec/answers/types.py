@@ -218,36 +218,23 @@ class User(Answer):
 
 @dataclass(frozen=True)
 class FoundItem(Answer):
-    """An item in a list to choose from."""
+    """An item in a list to choose from, or in one for everybody."""
 
     id: str
     title: str | None
     events: int
-
-
-@dataclass(frozen=True)
-class FoundItems(Answer):
-    """Items to choose from."""
-
-    items: tuple[FoundItem, ...]
-
-
-@dataclass(frozen=True)
-class ListedItem(FoundItem):
-    """An item in a list for everybody."""
-
-    tags: tuple[str, ...]
-    value: float = field(
-        metadata=about("by which the list is sorted: a decayed count, a count, or the order of arrival")
+    tags: tuple[str, ...] = field(default_factory=lambda: LEFT_OUT)
+    value: float | None = field(
+        default=None, metadata=about("the decayed count, the count or the place of arrival that a list is sorted by")
     )
 
 
 @dataclass(frozen=True)
-class ListedItems(Answer):
-    """Items for everybody, the first one first."""
+class FoundItems(Answer):
+    """Items to choose from, or a list for everybody."""
 
-    sort: str
-    items: tuple[ListedItem, ...]
+    items: tuple[FoundItem, ...]
+    sort: str | None = field(default=None, metadata=about("what a list for everybody is sorted by"))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from urllib.parse import quote
 
 from felrec.answers.reading import read
-from felrec.answers.types import Erasure, Item, ListedItems, NearItems, NearUsers, Receipt, Recommendations, User
+from felrec.answers.types import Erasure, FoundItems, Item, NearItems, NearUsers, Receipt, Recommendations, User
 from felrec.client.events import Id, Moment, json_id
 from felrec.errors import DataError
 
@@ -139,7 +139,7 @@ def list_items(
     exclude: Sequence[Id] = (),
     per_tag: int | None = None,
     offset: int = 0,
-) -> Call[ListedItems]:
+) -> Call[FoundItems]:
     """Items for everybody: trending, popular (in the last `hours`) or newest. Filters as in `recommend`."""
     query = _query(
         sort=sort,
@@ -152,7 +152,7 @@ def list_items(
         per_tag=per_tag,
         offset=offset or None,
     )
-    return Call("GET", "/v1/items", partial(read, ListedItems), query)
+    return Call("GET", "/v1/items", partial(read, FoundItems), query)
 
 
 def put_item(

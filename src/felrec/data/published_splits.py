@@ -19,6 +19,7 @@ _FEWEST_EVENTS = 5  # of each user and each item that Time-to-Split keeps
 def split_by(name: SplitName, log: InteractionLog) -> Split:
     """Split a log as `name` says.
 
+    >>> import polars as pl
     >>> frame = pl.DataFrame({"user": [1, 2] * 10, "item": [3, 4] * 10, "timestamp": range(20)})
     >>> parts = split_by("tgb", InteractionLog.from_frame(frame))
     >>> len(parts.train), len(parts.validation), len(parts.test)

@@ -110,7 +110,7 @@ def test_times_and_groups_survive_a_restart(tmp_path: Path) -> None:
 def test_lists_for_everybody(engine: Engine) -> None:
     everything = Question(k=30)
     popular = engine.list_items("popular", everything)
-    assert [item.value for item in popular] == sorted((item.value for item in popular), reverse=True)
+    assert [item.value for item in popular] == sorted((item.value or 0 for item in popular), reverse=True)
     assert all(item.value == item.events for item in popular)
     newest = engine.list_items("newest", everything)
     rows = [engine._state.items.row(item.id) for item in newest]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from felrec.answers.types import Item, ListedItems, Recommendations
+from felrec.answers.types import FoundItems, Item, Recommendations
 from http_service.running import LOG, Opened, checked
 
 USER = str(LOG.user_ids.ids(LOG.users[:1])[0])
@@ -60,17 +60,17 @@ def test_tags_groups_and_times(service: Opened) -> None:
 
 def test_lists_for_everybody(service: Opened) -> None:
     answer = service.get("/v1/items", params={"sort": "popular", "limit": 5}).json()
-    popular = checked(ListedItems, answer)
+    popular = checked(FoundItems, answer)
     assert popular.sort == "popular"
     assert [item.events for item in popular.items] == sorted((item.events for item in popular.items), reverse=True)
-    second = checked(ListedItems, service.get("/v1/items?sort=popular&limit=2&offset=2").json())
+    second = checked(FoundItems, service.get("/v1/items?sort=popular&limit=2&offset=2").json())
     assert second.items == popular.items[2:4]
     for sort in ("trending", "newest"):
-        assert len(checked(ListedItems, service.get(f"/v1/items?sort={sort}&limit=3").json()).items) == 3
+        assert len(checked(FoundItems, service.get(f"/v1/items?sort={sort}&limit=3").json()).items) == 3
     put(service, popular.items[1].id, title="Quince")
-    found = checked(ListedItems, service.get("/v1/items?sort=popular&prefix=quin").json())
+    found = checked(FoundItems, service.get("/v1/items?sort=popular&prefix=quin").json())
     assert [item.id for item in found.items] == [popular.items[1].id]
-    assert checked(ListedItems, service.get("/v1/items?offset=1").json()).sort == "trending"
+    assert checked(FoundItems, service.get("/v1/items?offset=1").json()).sort == "trending"
 
 
 def test_items_without_events_are_marked(service: Opened) -> None:

@@ -167,7 +167,7 @@ def test_the_python_example_of_the_docs_works(server: str, capsys: pytest.Captur
     code = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[0]
     exec(compile(code.replace("http://127.0.0.1:8000", server), "serve.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == "2 ()"
+    assert printed[0] == "3 ()"
     assert len(printed) == 6
 
 

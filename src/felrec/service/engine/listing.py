@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from felrec.answers.types import ListedItem
+from felrec.answers.types import FoundItem
 from felrec.service.engine.filters import Places, candidates_of, left_out
 from felrec.service.engine.ranking import Scores
 from felrec.service.engine.serving_state import ServingState
@@ -16,7 +16,7 @@ Sorting = Literal["trending", "popular", "newest"]
 _NOTHING = np.zeros(0, dtype=np.int32)
 
 
-def listed(state: ServingState, sort: Sorting, question: Question, hours: float | None) -> list[ListedItem]:
+def listed(state: ServingState, sort: Sorting, question: Question, hours: float | None) -> list[FoundItem]:
     """The items with the highest values that pass the filters."""
     rows = np.flatnonzero(state.index.item_events).astype(np.int32)
     candidates, _ = candidates_of(state, question)
@@ -27,7 +27,7 @@ def listed(state: ServingState, sort: Sorting, question: Question, hours: float 
     values = _values(state, sort, hours)[rows]
     rows, values = rows[values > 0], values[values > 0]
     order = np.argsort(-values, kind="stable")
-    places, found = Places(state, question.per_tag), list[ListedItem]()
+    places, found = Places(state, question.per_tag), list[FoundItem]()
     for at in order.tolist():
         if len(found) == question.offset + question.k:
             break
@@ -55,7 +55,7 @@ def _events_since(state: ServingState, hours: float) -> Scores:
     return np.bincount(index.items[recent], minlength=len(state.items)).astype(np.float64)
 
 
-def _listed(state: ServingState, row: int, value: float) -> ListedItem:
+def _listed(state: ServingState, row: int, value: float) -> FoundItem:
     name = state.items.name(row)
     one = state.attributes.of(name)
-    return ListedItem(name, one.title, int(state.index.item_events[row]), one.tags, value)
+    return FoundItem(name, one.title, int(state.index.item_events[row]), one.tags, value)

@@ -15,7 +15,6 @@ from felrec.answers.types import (
     FoundItem,
     FoundUser,
     Item,
-    ListedItem,
     NearItem,
     NearUser,
     Ranks,
@@ -62,7 +61,7 @@ class ReadOnlyEngine:
         """Ask for an anonymous user with these items, oldest first, and wait for the answer. Stores nothing."""
         return self.ask(Question(None, items, k, **options)).result()
 
-    def list_items(self, sort: Sorting, question: Question, hours: float | None = None) -> list[ListedItem]:
+    def list_items(self, sort: Sorting, question: Question, hours: float | None = None) -> list[FoundItem]:
         """The available items that are trending, popular or newest, for nobody in particular.
 
         With `hours` only those with an event in the last hours, and `popular` counts these events only.

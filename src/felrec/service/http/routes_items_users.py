@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, ListedItems, User
+from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, User
 from felrec.service.engine.listing import Sorting
 from felrec.service.engine.types import Question
 from felrec.service.http.access import engine_of, result_of
@@ -26,7 +26,7 @@ Limit = Annotated[int, Query(ge=1, le=100, description="most entries")]
 router = APIRouter(prefix="/v1", tags=["catalogue"], route_class=Checked)
 
 
-@router.get("/items", responses={200: {"model": FoundItems | ListedItems}})
+@router.get("/items", responses={200: {"model": FoundItems}})
 def list_items(
     request: Request,
     prefix: Prefix = "",
@@ -51,7 +51,7 @@ def list_items(
     found = [item.id for item in engine.search_items(prefix, engine.limits.k)] if prefix else None
     question = Question(None, (), limit, None, found, *filters, per_tag, offset)
     sort = sort or "trending"
-    return json_response(ListedItems(sort, tuple(engine.list_items(sort, question, hours))))
+    return json_response(FoundItems(tuple(engine.list_items(sort, question, hours)), sort))
 
 
 @router.get("/items/{id}", responses={200: {"model": Item}})
