@@ -41,11 +41,6 @@ class ItemScoreCache:
         """Whether the best items of a large catalogue are found without scoring all of them."""
         return self._top_k is not None and self._top_k.prunes
 
-    def is_ready(self, catalogue: int) -> bool:
-        """Whether `best` need not compute the scores of so many items first, nor score all of them."""
-        kept = self._current()
-        return self.prunes and kept is not None and len(kept.rows) >= catalogue
-
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
         """The same as the recommender's `score`."""
         if self._model is None:

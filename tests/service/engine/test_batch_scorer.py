@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import needs
 from felrec.answers.types import BestItems
 from felrec.data.events import Rows
 from felrec.errors import Stopped
@@ -18,7 +17,7 @@ from felrec.recommender import Queries
 from felrec.service.engine import ranking, similarity
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Question
-from stores import fitted, made_up, open_engine, post, submit
+from stores import made_up, open_engine, post, submit
 
 USERS = [f"user {n}" for n in range(20)]
 NONSENSE = Question("user 1", candidates=[["no name"]])  # type: ignore[list-item]
@@ -149,59 +148,3 @@ def test_ranks_are_the_same_for_many_users_and_for_one(engine: Engine) -> None:
     assert [rank.user for rank in ranks.users] == [*USERS, *USERS, "a stranger"]
     assert [rank.rank for rank in ranks.users[:20]] == [rank.rank for rank in ranks.users[20:40]]
     assert ranks.users[3].rank == engine.item_ranks("item 1", ["user 3"]).users[0].rank
-
-
-@pytest.fixture
-def quick(tmp_path: Path) -> Iterator[Engine]:
-    """An engine whose answers are quick: FELRec-S with compiled kernels, asked before."""
-    needs.kernels()
-    engine = open_engine(tmp_path / "quick", fitted("felrec-s"))
-    post(engine, made_up(400))
-    engine.recommend("user 1")
-    yield engine
-    engine.close()
-
-
-def test_a_quick_question_is_answered_by_who_asks(quick: Engine) -> None:
-    for question in (Question("user 1"), Question("a stranger", k=3), Question(None, ["item 1", "item 2"])):
-        assert quick.answer_now(question) == quick.ask(question).result()
-
-
-@pytest.mark.parametrize(
-    "question",
-    [Question("user 1", k=200), Question("user 1", candidates=["item 1"]), Question("user 1", tags=["new"])],
-)
-def test_what_may_take_long_is_left_to_the_threads(quick: Engine, question: Question) -> None:
-    assert quick.answer_now(question) is None
-    assert quick.ask(question).result()
-
-
-def test_who_asks_never_waits_for_a_writer(quick: Engine) -> None:
-    with quick._state.lock.write():
-        assert quick.answer_now(Question("user 1")) is None
-    assert quick.answer_now(Question("user 1")) is not None
-
-
-def test_answers_that_were_slow_are_left_to_the_threads_until_they_are_quick_again(
-    quick: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter(range(10**6))
-    with monkeypatch.context() as patch:
-        patch.setattr("time.thread_time", lambda: float(next(clock)))
-        quick.recommend("user 1")  # it took a second
-    assert quick.answer_now(Question("user 1")) is None
-    for _ in range(200):
-        quick.recommend("user 1")
-    assert quick.answer_now(Question("user 1")) is not None
-
-
-def test_without_item_scores_at_hand_a_question_is_left_to_the_threads(quick: Engine) -> None:
-    post(quick, made_up(400, start=3e9))  # so many events that all item scores change
-    assert quick.answer_now(Question("user 1")) is None
-    quick.recommend("user 1")
-    assert quick.answer_now(Question("user 1")) is not None
-
-
-def test_a_model_that_scores_all_items_is_left_to_the_threads(engine: Engine) -> None:
-    engine.recommend("user 1")
-    assert engine.answer_now(Question("user 1")) is None

@@ -1,9 +1,8 @@
-"""Answers questions: quick ones at once, the others in threads and in batches, with one product for all items."""
+"""Answers concurrent questions in batches: one encoding, one product with all items."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -16,8 +15,6 @@ from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Question
 
 _TOGETHER = 16  # questions per batch; more would delay the first and gain little
-_QUICK = 0.001  # seconds of CPU time that an answer may take of the thread that asks
-_SHORT = 100  # items in the session and the answer of a quick question
 _LEAST = 1, 2  # queue lengths that wake each thread: the second only helps under load, to leave the GIL to the writer
 
 
@@ -30,31 +27,17 @@ class Asked:
 
 
 class BatchScorer:
-    """Threads that answer all queued questions together and never wait for more.
-
-    With compiled kernels an answer takes less than passing the question to a thread and the answer back, so quick
-    questions are answered by whoever asks (`answer_now`).
-    """
+    """Threads that answer all queued questions together and never wait for more."""
 
     def __init__(self, state: ServingState, exposure: Exposure) -> None:
         self._state, self._exposure = state, exposure
         self._queue: deque[Asked] = deque()
         self._changed, self._closing = threading.Condition(), False
-        self._pace = 0.0  # moving average of CPU seconds per answer, where item scores were ready
         self._threads = [
             threading.Thread(target=self._run, args=(least,), name="felrec-scorer", daemon=True) for least in _LEAST
         ]
         for thread in self._threads:
             thread.start()
-
-    def answer_now(self, question: Question) -> BestItems | None:
-        """The answer, if it needs no waiting and probably little time; else None."""
-        if self._closing or self._pace > _QUICK or not _is_short(question) or not self._state.lock.try_read():
-            return None
-        try:
-            return self._answers([question])[0] if self._is_ready() else None
-        finally:
-            self._state.lock.end_read()
 
     def ask(self, question: Question) -> Future[BestItems]:
         """Queue a question. It is skipped if its future is cancelled in time."""
@@ -87,7 +70,7 @@ class BatchScorer:
     def _answer(self, asked: list[Asked]) -> None:
         try:
             with self._state.lock.read():
-                answers = self._answers([one.question for one in asked])
+                answers = recommend(self._state, [one.question for one in asked], self._exposure)
         except Exception as error:
             if len(asked) == 1:
                 asked[0].future.set_exception(error)
@@ -97,21 +80,3 @@ class BatchScorer:
             return
         for one, answer in zip(asked, answers, strict=True):
             one.future.set_result(answer)
-
-    def _answers(self, questions: list[Question]) -> list[BestItems]:
-        """Answer and take the time. The caller holds the read lock."""
-        ready, began = self._is_ready(), time.thread_time()
-        answers = recommend(self._state, questions, self._exposure)
-        if ready:
-            self._pace += 0.1 * ((time.thread_time() - began) / len(questions) - self._pace)
-        return answers
-
-    def _is_ready(self) -> bool:
-        return self._state.scorer.is_ready(len(self._state.items))
-
-
-def _is_short(question: Question) -> bool:
-    """Whether only the size of the catalogue and of the user's history can make an answer slow."""
-    filtered = question.candidates is not None or question.tags or question.all_tags or question.no_tags
-    wanted = max(question.offset + question.k, len(question.session), len(question.exclude))
-    return not filtered and question.per_tag is None and not question.explore and wanted <= _SHORT

@@ -29,21 +29,10 @@ class ReadWriteLock:
         try:
             yield
         finally:
-            self.end_read()
-
-    def try_read(self) -> bool:
-        """Hold the lock together with other readers until `end_read`, if that is possible without waiting."""
-        with self._changed:
-            free = not (self._writing or self._waiting)
-            self._readers += free
-        return free
-
-    def end_read(self) -> None:
-        """Release what `try_read` acquired."""
-        with self._changed:
-            self._readers -= 1
-            if not self._readers:
-                self._changed.notify_all()
+            with self._changed:
+                self._readers -= 1
+                if not self._readers:
+                    self._changed.notify_all()
 
     @contextmanager
     def write(self) -> Iterator[None]:

@@ -49,10 +49,6 @@ class ReadOnlyEngine:
         """The best k available items. Queued questions are answered together."""
         return self._scorer.ask(self._checked(question))
 
-    def answer_now(self, question: Question) -> BestItems | None:
-        """The same in the caller's thread, if it takes no waiting and less than a millisecond or so; else None."""
-        return self._scorer.answer_now(self._checked(question))
-
     def recommend(self, user: str, k: int = 10, **options: Any) -> BestItems:
         """Ask for a user and wait for the answer. `options` are fields of `Question`."""
         return self.ask(Question(user, (), k, **options)).result()

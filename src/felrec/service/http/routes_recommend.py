@@ -92,10 +92,8 @@ def rank(request: Request, id: PathId, users: IdList = None) -> Response:
 
 
 async def _ask(request: Request, question: Question) -> BestItems:
-    """Answer a quick question here; wait for others without a thread, those at the same time in one batch."""
-    engine = engine_of(request)
-    found = engine.answer_now(question)
-    return found if found is not None else await result_of(request, engine.ask(question))
+    """Wait without a thread; concurrent questions are answered in one batch."""
+    return await result_of(request, engine_of(request).ask(question))
 
 
 def _explained(engine: Engine, user: str, found: BestItems) -> BestItems:
