@@ -32,7 +32,8 @@ def main() -> None:
     model = felrec.load_pretrained()
     model.observe(log)
     users = model.user_ids.series.head(chosen.users or len(model.user_ids))
-    print(f"{date.today()}, {describe()}")
+    machine = describe()
+    print(f"{date.today()}, {machine['cpu']}, torch {machine['torch']}")
     print(f"{len(users):,} users, {len(model.item_ids):,} items, k = 10, seen items excluded")
     with tempfile.TemporaryDirectory() as folder:
         begun, cpu = time.perf_counter(), time.process_time()
