@@ -100,8 +100,8 @@ class _Facts:
             return Reason("new", 0, text, (), events=events, people=people)
         today = int((state.index.times[self._places(item)] > state.question_time - _DAY).sum())
         if today:
-            return Reason("trending", 0, f"{today:,} events in the last 24 hours", (), events=today)
-        return Reason("popular", 0, f"{events:,} events so far", (), events=events)
+            return Reason("trending", 0, f"{_counted(today, 'event')} in the last 24 hours", (), events=today)
+        return Reason("popular", 0, f"{_counted(events, 'event')} so far", (), events=events)
 
     def _similar(self, part: Part, item: int) -> Reason | None:
         items = tuple(self._item(int(row)) for row in most_similar(self._state, item, self._history, _ITEMS))
@@ -132,6 +132,10 @@ def _people(count: int) -> str:
     return "one person" if count == 1 else f"{count:,} people"
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def _ago(seconds: float) -> str:
     """How long ago something was.
 
@@ -140,6 +144,5 @@ def _ago(seconds: float) -> str:
     """
     for unit, length in (("day", _DAY), ("hour", 3_600), ("minute", 60)):
         if round(seconds / length) >= 1 and seconds >= length * 0.9:
-            count = round(seconds / length)
-            return f"{count:,} {unit}{'s' if count > 1 else ''} ago"
+            return f"{_counted(round(seconds / length), unit)} ago"
     return "just now"
