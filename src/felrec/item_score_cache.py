@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from felrec.data.events import RowChange, Rows
-from felrec.recommender import Found, ItemScoring, Queries, Recommender, Selection, Servable, TopK
+from felrec.recommender import Found, ItemScoring, Queries, Ranking, Recommender, Selection, Servable, TopK
 
-_SPARE = 1_024  # the scores of a catalogue are kept up to a multiple of this: a new item needs no new computation
 _NOTHING = np.zeros(0, dtype=np.int32)
 
 
@@ -35,6 +34,7 @@ class ItemScoreCache:
         self._model = recommender if isinstance(recommender, ItemScoring) else None
         self._top_k = recommender if isinstance(recommender, TopK) else None
         self._kept: _Kept | None = None
+        self._ranking: tuple[Ranking, int] | None = None  # with the version of the model that it belongs to
 
     @property
     def prunes(self) -> bool:
@@ -45,28 +45,31 @@ class ItemScoreCache:
         """The same as the recommender's `score`."""
         if self._model is None:
             return self._recommender.score(queries, candidates)
-        return self._model.score_with(queries, self._item_scores(self._model, candidates))[:, : len(candidates)]
+        return self._model.score_with(queries, self._item_scores(self._model, candidates))
 
     def best(
         self, queries: Queries, selections: Sequence[Selection], catalogue: int, hidden: Rows = _NOTHING
     ) -> list[Found]:
         """The best items for each query, from a catalogue of so many items without the `hidden` ones."""
-        model, kept = self._top_k, self._current()
+        model, ranking = self._top_k, self._current_ranking()
         if model is None or not self.prunes or not catalogue:
             return self._ranked(queries, selections, catalogue, hidden)
-        if kept is None or len(kept.rows) < catalogue:
+        if ranking is None:
             if all(selection.candidates is not None for selection in selections):  # a few items are scored sooner
                 return self._ranked(queries, selections, catalogue, hidden)
-            rows = np.arange(-(-catalogue // _SPARE) * _SPARE, dtype=np.int32)
-            kept = self._kept = _Kept(rows, model.item_scores(rows), model.version)
-        return model.best_with(queries, kept.scores, selections, hidden)
+            ranking = model.ranking()
+            self._ranking = (ranking, model.version)
+        return ranking.best(queries, selections, hidden)
 
     def apply_change(self, change: RowChange) -> None:
         """Apply a change to the recommender and update the cached scores."""
-        model, kept = self._model, self._current()
+        model, kept, ranking = self._model, self._current(), self._current_ranking()
         self._servable.apply_change(change)
         if model is not None and kept is not None and model.renew_item_scores(kept.scores, change):
             kept.version = model.version
+        if model is not None and ranking is not None:
+            ranking.renew(change)
+            self._ranking = (ranking, model.version)
 
     @property
     def _servable(self) -> Servable:
@@ -88,9 +91,9 @@ class ItemScoreCache:
         return answers
 
     def _item_scores(self, model: ItemScoring, candidates: Rows) -> Any:
-        """Item scores of candidates; those that were kept may have some more at their end."""
-        kept, count = self._current(), len(candidates)
-        if kept and 0 <= len(kept.rows) - count < _SPARE and np.array_equal(kept.rows[:count], candidates):
+        """Item scores of candidates."""
+        kept = self._current()
+        if kept and np.array_equal(kept.rows, candidates):
             return kept.scores
         scores = model.item_scores(candidates)
         if len(candidates) and int(candidates[-1]) == len(candidates) - 1:  # the whole catalogue; subsets seldom recur
@@ -100,6 +103,10 @@ class ItemScoreCache:
     def _current(self) -> _Kept | None:
         model, kept = self._model, self._kept
         return kept if kept is not None and model is not None and kept.version == model.version else None
+
+    def _current_ranking(self) -> Ranking | None:
+        model, ranking = self._model, self._ranking
+        return ranking[0] if ranking is not None and model is not None and ranking[1] == model.version else None
 
 
 def _top(rows: Rows, scores: Tensor, selection: Selection, hidden: Rows) -> Found:

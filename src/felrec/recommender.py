@@ -272,6 +272,21 @@ class Found(NamedTuple):
     scored: int  # number of scores that were computed to find them
 
 
+class Ranking(Protocol):
+    """Finds the best items of the whole catalogue without scoring all of them."""
+
+    def best(self, queries: Queries, selections: Sequence[Selection], hidden: Rows) -> list[Found]:
+        """The items with the highest scores.
+
+        `hidden` are items to leave out of every answer, ascending. Equal scores are in ascending order of rows.
+        """
+        ...
+
+    def renew(self, change: RowChange) -> None:
+        """Follow a change that was applied to the recommender."""
+        ...
+
+
 @runtime_checkable
 class TopK(ItemScoring, Protocol):
     """A recommender that finds the best items without scoring all of them."""
@@ -281,11 +296,8 @@ class TopK(ItemScoring, Protocol):
         """Whether it can do so on this machine."""
         ...
 
-    def best_with(self, queries: Queries, scores: Any, selections: Sequence[Selection], hidden: Rows) -> list[Found]:
-        """The items with the highest of `score_with`, given item scores of the whole catalogue (rows 0, 1, 2, …).
-
-        `hidden` are items to leave out of every answer, ascending. Equal scores are in ascending order of rows.
-        """
+    def ranking(self) -> Ranking:
+        """Finds the best items of the present weights and state, and after changes that it follows."""
         ...
 
 

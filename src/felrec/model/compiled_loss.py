@@ -61,8 +61,7 @@ class CompiledLoss:
             network=network,
             encoder=packer.encoder(signals.vectors, np.zeros(0, dtype=np.float32)),
             catalogue=len(kept),
-            items=packer.at(kept.view(np.float32), "f4"),
-            upper=packer.at(np.zeros(len(kept), dtype=np.float32), "f4"),
+            items=packer.at(kept, native.ITEM),
         )
 
     def of_parameters(self, found: Gradients) -> list[Tensor]:

@@ -9,8 +9,6 @@ before each event.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -22,9 +20,8 @@ from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.data.tables.table import TableState
 from felrec.model.compiled_events import CompiledChange, CompiledEvents
-from felrec.model.compiled_items import PackedItemNetwork
 from felrec.model.compiled_loss import CompiledLoss
-from felrec.model.compiled_scores import CompiledScores
+from felrec.model.compiled_ranking import CompiledRanking
 from felrec.model.explanation import explain
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.item_scores import ItemScores
@@ -38,11 +35,9 @@ from felrec.recommender import (
     EVERYTHING,
     Comparison,
     ErasureContext,
-    Found,
     LearnedWeights,
     Part,
     Queries,
-    Selection,
     Tensors,
 )
 
@@ -102,14 +97,12 @@ class FELRecS(LearnedWeights):
         with torch.no_grad():
             if not self.prunes:
                 return ItemScores.computed(candidates, self.signals, self._item_network)
-            network = PackedItemNetwork(self.item_network, self.item_slopes, self._log_features())
-            return ItemScores.compiled_from(candidates, self.signals, network)
+            return ItemScores.compiled_from(candidates, self.signals, self.item_network, self.item_slopes)
 
     def renew_item_scores(self, scores: ItemScores, change: RowChange) -> bool:
         """Bring item scores up to date with a change that was applied; False if they must be computed again."""
-        touched = self.signals.trend.touched(change) if self.signals.trend else change["item_count"][0]
         with torch.no_grad():
-            return scores.renew(touched, self.signals, self._item_network)
+            return scores.renew(self.signals.touched_items(change), self.signals, self._item_network)
 
     def score_with(self, queries: Queries, items: ItemScores) -> Tensor:
         """Scores (B, C) of the candidates of `items`."""
@@ -145,11 +138,9 @@ class FELRecS(LearnedWeights):
         """Whether there are compiled kernels; not on a GPU."""
         return self.device.type == "cpu" and library() is not None
 
-    def best_with(
-        self, queries: Queries, scores: ItemScores, selections: Sequence[Selection], hidden: Rows
-    ) -> list[Found]:
-        """The items with the highest scores, by the compiled kernels."""
-        return self._compiled(scores).best(queries, selections, hidden, self.version)
+    def ranking(self) -> CompiledRanking:
+        """Finds the items with the highest scores, by the compiled kernels."""
+        return CompiledRanking(self.signals, self.item_network, self.item_slopes, self.pair_network)
 
     def compare(
         self, queries: Queries, candidates: Rows, targets: Rows, leave_out: Pending, others: Rows
@@ -158,13 +149,7 @@ class FELRecS(LearnedWeights):
         counts = self.signals.recent.items.columns["count"]
         if not self.prunes or not np.array_equal(candidates, np.flatnonzero(counts)):
             return None
-        scores = self.item_scores(np.arange(len(counts), dtype=np.int32))
-        return self._compiled(scores).compare(queries, targets, leave_out, others, self.version)
-
-    def _compiled(self, scores: ItemScores) -> CompiledScores:
-        if scores.compiled is None:
-            scores.compiled = CompiledScores(scores, self.signals, self.pair_network, self._log_features())
-        return scores.compiled
+        return self.ranking().compare(queries, targets, leave_out, others)
 
     def pair_features(self, queries: Queries, candidates: Candidates, silent: SignalName | None = None) -> PairFeatures:
         """All pairs of a query and a candidate that a signal has features for, with their features by name."""

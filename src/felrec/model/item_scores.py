@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from felrec.data.events import Rows
-from felrec.model.compiled_items import CompiledItems, PackedItemNetwork
+from felrec.model.compiled_items import CompiledItems
+from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.pairs import Candidates
 from felrec.model.signals.signal_set import SignalSet
-
-if TYPE_CHECKING:
-    from felrec.model.compiled_scores import CompiledScores
 
 # Items are scored in chunks of one shape: the last bits of a product depend on its number of rows, and what was kept
 # and renewed in part must equal what is computed anew.
@@ -32,7 +29,6 @@ class ItemScores:
         self.log_events = torch.log1p(torch.from_numpy(self.candidates.events))  # (C,)
         self.features = torch.zeros(0)  # (C, F), if they are needed
         self.kernels: CompiledItems | None = None  # if they compute the scores
-        self.compiled: CompiledScores | None = None  # the same for the kernels that answer, once they need it
         self.scores = torch.zeros(len(rows), 1)  # (C, members of an ensemble that learns, or 1)
         self._moment = moment_of(signals)
 
@@ -45,10 +41,12 @@ class ItemScores:
         return scores
 
     @classmethod
-    def compiled_from(cls, rows: Rows, signals: SignalSet, network: PackedItemNetwork) -> ItemScores:
+    def compiled_from(
+        cls, rows: Rows, signals: SignalSet, network: MLPEnsemble | None, slopes: Tensor
+    ) -> ItemScores:
         """For scoring, by the compiled kernels."""
         scores = cls(np.ascontiguousarray(rows, dtype=np.int32), signals)
-        scores.kernels = CompiledItems(scores.candidates, scores.log_events, scores.scores, signals, network)
+        scores.kernels = CompiledItems(scores.candidates, scores.log_events, scores.scores, signals, network, slopes)
         return scores
 
     @classmethod

@@ -79,7 +79,56 @@ def test_they_find_what_ranking_all_items_finds(
     asked, selections, hidden = question
     every = np.arange(ITEMS + 4, dtype=np.int32)
     scores = made.item_scores(every)
-    check(made.best_with(asked, scores, selections, hidden), made.score_with(asked, scores), selections, hidden)
+    check(made.ranking().best(asked, selections, hidden), made.score_with(asked, scores), selections, hidden)
+
+
+@st.composite
+def later_events(draw: st.DrawFn) -> Events:
+    """Of a few items only: the others keep their bounds for many moments."""
+    count, random = draw(st.sampled_from([1, 5, 64, 300, 1_000])), np.random.default_rng(draw(st.integers(0, 99)))
+    items = random.choice(random.integers(ITEMS, size=3), size=count)
+    return Events.of(random.integers(draw(st.sampled_from([1, USERS])), size=count), items, np.full(count, 30_000.0))
+
+
+def check_later(made: FELRecS, log: Events, later: list[Events], k: int) -> None:
+    """Items are far apart, so that each chunk has one or two and is skipped if their bounds allow it."""
+    far, every = 200, np.arange(ITEMS * 200, dtype=np.int32)
+    replay(made, Events.of(log.users, log.items * far, log.times), block=20)
+    cache, selections = ItemScoreCache(made), [Selection(k, NOTHING)] * 3
+    asked = Queries.now(np.array([0, 1, USERS + 1]), 31_000.0)
+    cache.best(asked, selections, len(every))
+    for events in later:
+        for begin in range(0, len(events), 97):
+            block = events[begin : begin + 97]
+            cache.apply_change(made.change(Events.of(block.users, block.items * far, block.times)))
+        check(cache.best(asked, selections, len(every)), made.score(asked, every), selections, NOTHING)
+
+
+@settings(max_examples=100, deadline=None)
+@given(models(), logs(), st.lists(later_events(), min_size=1, max_size=4), st.sampled_from([1, 3, 10]))
+def test_bounds_hold_at_later_moments_too(made: FELRecS, log: Events, later: list[Events], k: int) -> None:
+    check_later(made, log, later, k)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_hold_when_the_log_changes(seed: int) -> None:
+    """Item scores depend on nothing but the features of the log, which then change much."""
+    made = felrec_s(FELRecSSettings(signals=["trend", "profile"], members=2, history_length=5))
+    randomised(made, seed)
+    assert made.item_network
+    of_trend = len(made.signals.item_names) - len(made.signals.log_names)
+    with torch.no_grad():
+        made.item_slopes.zero_()
+        for first, _, last in (network.children() for network in made.item_network.networks):
+            assert isinstance(first, torch.nn.Linear)
+            assert isinstance(last, torch.nn.Linear)
+            first.weight[:, :of_trend] *= 0.1
+            first.weight[:, of_trend:] *= 5
+    random, times = np.random.default_rng(seed), np.zeros(300)
+    log = Events.of(random.integers(USERS, size=300), random.integers(ITEMS, size=300), times)
+    one = Events.of(np.zeros(300, dtype=int), np.full(300, 3), times + 30_000)
+    many = Events.of(1_000 + np.arange(300), random.integers(ITEMS, size=300), times + 30_000)
+    check_later(made, log, [one, many, one, many], 3)
 
 
 @pytest.mark.parametrize("weights", ["bundled", "random", "new"])

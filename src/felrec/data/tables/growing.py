@@ -27,7 +27,7 @@ class GrowingArray:
     5
     """
 
-    def __init__(self, dtype: DTypeLike, shape: tuple[int, ...] = (), fill: float = 0) -> None:
+    def __init__(self, dtype: DTypeLike, shape: tuple[int, ...] = (), fill: float | np.void = 0) -> None:
         self.dtype, self.shape, self.fill = np.dtype(dtype), shape, fill
         self.clear()
 

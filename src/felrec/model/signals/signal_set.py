@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import torch
 
-from felrec.data.events import Events, RowChange
+from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.table import TableState
 from felrec.model.signals.follows import Follows
 from felrec.model.signals.hit_rates import HitRates
@@ -98,6 +98,10 @@ class SignalSet:
         """Copy the rows of a change."""
         for signal in self:
             signal.apply_change(change)
+
+    def touched_items(self, change: RowChange) -> Rows:
+        """The items whose features a change has changed, apart from what a new moment changes for all of them."""
+        return self.trend.touched(change) if self.trend else change["item_count"][0]
 
     def clear(self) -> None:
         """Forget all events."""

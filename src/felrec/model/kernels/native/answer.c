@@ -21,6 +21,7 @@ typedef struct { /* a query after its pairs were scored */
     Set pairs;
     Best best;
     float *user; /* (width) */
+    float length; /* of `user` */
     int64_t looked;
 } Asked;
 
@@ -87,40 +88,53 @@ INLINE void sort_best(Best *best)
 INLINE void offer_pairs(const Tables *tables, const Questions *asked, int64_t query, Asked *one, const Room *room)
 {
     one->looked = score_pairs(tables, asked, query, &one->pairs, one->user, room);
+    const float length = sqrtf(dot(one->user, one->user, tables->encoder.width)) * (1 + SLACK);
+    one->length = length < 1 ? length : 1;
     for (int64_t at = 0; at < one->looked; at++)
         offer(asked, query, &one->best, room->scores[at], room->pairs[at].row);
 }
 
-/* Score an item that is no pair, if it can be among the best. */
+/* Score an item that is no pair. */
 INLINE void look_at(const Tables *tables, const Questions *asked, int64_t query, Asked *one, int32_t row)
 {
-    const float least = least_of(&one->best);
-    if (!(tables->upper[row] >= least) || tables->upper[row] == -INFINITY)
-        return;
     one->looked++;
-    const float score = tables->items[row].score + cosine_of(tables, one->user, row);
-    if (score >= least && !contains(&one->pairs, row))
+    const float score = item_of(tables, row)->score + cosine_of(tables, one->user, row);
+    if (score >= least_of(&one->best) && !contains(&one->pairs, row))
         offer(asked, query, &one->best, score, row);
+}
+
+/* Look at the items of a chunk that can be among the best. */
+INLINE void visit_chunk(const Tables *tables, const Questions *asked, int64_t query, Asked *one, int64_t chunk)
+{
+    if (!(bound_of(tables->tops + chunk, one->length) >= least_of(&one->best)))
+        return;
+    if (!is_renewed(tables, chunk))
+        renew_chunk(tables, chunk);
+    const int64_t end = (chunk + 1) * CHUNK < tables->catalogue ? (chunk + 1) * CHUNK : tables->catalogue;
+    for (int64_t row = chunk * CHUNK; row < end; row++) {
+        const Item *item = tables->items + row;
+        const float most = item->score + one->length * item->reach;
+        if (most + SLACK * (1 + fabsf(most)) >= least_of(&one->best) && item->score > -INFINITY)
+            look_at(tables, asked, query, one, (int32_t)row);
+    }
 }
 
 INLINE void visit(const Tables *tables, const Questions *asked, Asked *all)
 {
     for (int64_t query = 0; query < asked->count; query++) {
         const int64_t start = asked->candidate_starts[query];
-        for (int64_t at = start; start >= 0 && at < asked->candidate_stops[query]; at++)
-            if (asked->candidates[at] < tables->catalogue)
-                look_at(tables, asked, query, all + query, asked->candidates[at]);
+        for (int64_t at = start; start >= 0 && at < asked->candidate_stops[query]; at++) {
+            const int32_t row = asked->candidates[at];
+            if (row < tables->catalogue && events_of(tables, row) &&
+                bound_of(tables->tops + row / CHUNK, all[query].length) >= least_of(&all[query].best))
+                look_at(tables, asked, query, all + query, row);
+        }
     }
     const int64_t chunks = (tables->catalogue + CHUNK - 1) / CHUNK;
-    for (int64_t nth = 0; nth < chunks; nth++) {
-        const int32_t chunk = tables->order[nth];
-        const int64_t begin = (int64_t)chunk * CHUNK;
-        const int64_t end = begin + CHUNK < tables->catalogue ? begin + CHUNK : tables->catalogue;
+    for (int64_t nth = 0; nth < chunks; nth++)
         for (int64_t query = 0; query < asked->count; query++)
-            if (asked->candidate_starts[query] < 0 && tables->tops[chunk] >= least_of(&all[query].best))
-                for (int64_t row = begin; row < end; row++)
-                    look_at(tables, asked, query, all + query, (int32_t)row);
-    }
+            if (asked->candidate_starts[query] < 0)
+                visit_chunk(tables, asked, query, all + query, tables->order[nth]);
 }
 
 /* The best items of each query: rows and scores, k of a query after those of the one before it, best first. Their
@@ -141,7 +155,7 @@ ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, in
         for (int64_t query = 0, at = 0; query < count; at += asked->k[query++]) {
             const Set set = {sets + query * room.slots, 0, room.slots - 1};
             const Best best = {rows + at, scores + at, 0, asked->k[query]};
-            all[query] = (Asked){set, best, users + query * width, 0};
+            all[query] = (Asked){set, best, users + query * width, 0, 0};
             offer_pairs(tables, asked, query, all + query, &room);
         }
         visit(tables, asked, all);
@@ -156,4 +170,29 @@ ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, in
     free(users);
     free_room(&room);
     return !enough;
+}
+
+/* Renew items that events have changed, and raise the bounds of their chunks. */
+ANY_PROCESSOR void felrec_renew_items(const Tables *tables, const int32_t *rows, int64_t count)
+{
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t nth = rows[at] / CHUNK;
+        Chunk *chunk = tables->chunks + nth;
+        raise_bounds(tables, rows[at], &chunk->bounds);
+        tables->tops[nth] = top_of(tables, chunk);
+    }
+}
+
+/* Score all items. */
+ANY_PROCESSOR void felrec_renew_chunks(const Tables *tables)
+{
+    for (int64_t nth = 0; nth * CHUNK < tables->catalogue; nth++)
+        renew_chunk(tables, nth);
+}
+
+/* Let time pass: what the bounds of all chunks are at a new moment. */
+ANY_PROCESSOR void felrec_new_moment(const Tables *tables)
+{
+    for (int64_t nth = 0; nth * CHUNK < tables->catalogue; nth++)
+        tables->tops[nth] = top_of(tables, tables->chunks + nth);
 }

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from ctypes import Structure, c_float, c_int64, c_void_p
 
-from felrec.model.kernels.native.tables import Counts, Encoder, Histories
-
-
-class Trend(Structure):
-    """Decayed counts of each item; all zero for a model without this signal."""
-
-    _fields_ = (
-        ("mass", c_void_p),
-        ("last", c_void_p),
-        ("first", c_void_p),
-        ("rows", c_int64),
-        ("log", c_void_p),
-        ("items", c_int64),
-    )
+from felrec.model.kernels.native.tables import Counts, Encoder, Histories, Trend
 
 
 class State(Structure):

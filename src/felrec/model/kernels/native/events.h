@@ -6,15 +6,7 @@
 
 #include "tables.h"
 
-enum { HORIZONS = 7, MEANS = 6, PROFILE = MEANS + HORIZONS };
-
-typedef struct { /* decayed counts of each item */
-    const float *mass; /* (rows, HORIZONS) */
-    const int64_t *last, *first;
-    int64_t rows;
-    const int64_t *log; /* (PACE, 2) as in trend_counts.py; NULL: the model does not have this signal */
-    int64_t items;      /* number of items with events */
-} Trend;
+enum { MEANS = 6, PROFILE = MEANS + HORIZONS };
 
 typedef struct {
     Histories users, items;

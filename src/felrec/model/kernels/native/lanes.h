@@ -10,11 +10,12 @@
 #define ROWS 4 /* of a product that are computed together, so that a weight is loaded once for all of them */
 #define INLINE static inline __attribute__((always_inline))
 
-/* A function that is compiled for several processors; the first call chooses the one for this processor. */
+/* A function that is compiled for several processors; the first call chooses the one for this processor. Those of a
+ * header are not needed by every file that includes it. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define ANY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define ANY_PROCESSOR __attribute__((unused, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
-#define ANY_PROCESSOR
+#define ANY_PROCESSOR __attribute__((unused))
 #endif
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -71,16 +72,21 @@ ANY_PROCESSOR static void add_product(int64_t rows, const float *x, int64_t x_st
         product_strip(1, x + row * x_step, x_step, inputs, w, w_step, outputs, y + row * y_step, y_step);
 }
 
+INLINE float sum_of(lanes x)
+{
+    x += ROTATED(x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    x += ROTATED(x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    x += ROTATED(x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    return x[0] + x[1];
+}
+
 INLINE float dot(const float *a, const float *b, int64_t size)
 {
     lanes sum = {0};
     int64_t at = 0;
     for (; at + LANES <= size; at += LANES)
         sum += *(const lanes *)(a + at) * *(const lanes *)(b + at);
-    sum += ROTATED(sum, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    sum += ROTATED(sum, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    sum += ROTATED(sum, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-    float total = sum[0] + sum[1];
+    float total = sum_of(sum);
     for (; at < size; at++)
         total += a[at] * b[at];
     return total;

@@ -40,14 +40,6 @@ typedef struct {
     float users[1]; /* (width, TOGETHER), and then its gradient (TOGETHER, width) */
 } Lanes;
 
-INLINE float sum_of(lanes x)
-{
-    x += ROTATED(x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    x += ROTATED(x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    x += ROTATED(x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-    return x[0] + x[1];
-}
-
 INLINE void bias_of(const Tables *tables, const Span *span, float *bias)
 {
     const PairNetwork *network = &tables->network;

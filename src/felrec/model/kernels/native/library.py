@@ -30,8 +30,13 @@ def library() -> ctypes.CDLL | None:
     kernels.felrec_change.argtypes = [ctypes.c_void_p] * 3
     kernels.felrec_encode.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2
     kernels.felrec_apply.argtypes, kernels.felrec_apply.restype = [ctypes.c_void_p] * 2, ctypes.c_int64
-    kernels.felrec_renew_items.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int64]
-    kernels.felrec_bound_items.argtypes, kernels.felrec_bound_items.restype = [ctypes.c_void_p], None
+    for kernel, arguments in (
+        (kernels.felrec_score_items, [ctypes.c_void_p] * 2 + [ctypes.c_int64]),
+        (kernels.felrec_renew_items, [ctypes.c_void_p] * 2 + [ctypes.c_int64]),
+        (kernels.felrec_renew_chunks, [ctypes.c_void_p]),
+        (kernels.felrec_new_moment, [ctypes.c_void_p]),
+    ):
+        kernel.argtypes, kernel.restype = arguments, None
     kernels.felrec_compare.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int64] + [ctypes.c_void_p] * 4
     kernels.felrec_most_pairs.argtypes, kernels.felrec_most_pairs.restype = [ctypes.c_void_p] * 2, ctypes.c_int64
     kernels.felrec_learn.argtypes = [ctypes.c_void_p] * 3

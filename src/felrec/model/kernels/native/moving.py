@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Mapping, Sized
 from typing import Any
 
+from numpy.typing import DTypeLike
+
 from felrec.data.tables.growing import GrowingArray
 from felrec.model.kernels.native.tables import address
 
@@ -17,12 +19,12 @@ class MovingTables:
         self._arrays: list[_MovingArray] = []
         self._lengths: list[tuple[ctypes.Structure, str, Sized]] = []
 
-    def follow(self, at: ctypes.Structure, field: str, dtype: str, table: object, attribute: str) -> None:
+    def follow(self, at: ctypes.Structure, field: str, dtype: DTypeLike, table: object, attribute: str) -> None:
         """Let a field be the address of an array that is an attribute of a table."""
         self._arrays.append(_MovingArray(at, field, dtype, table, attribute))
 
     def follow_columns(
-        self, at: ctypes.Structure, columns: Mapping[str, GrowingArray], types: Mapping[str, str], length: str
+        self, at: ctypes.Structure, columns: Mapping[str, GrowingArray], types: Mapping[str, DTypeLike], length: str
     ) -> None:
         """Let fields be the addresses of columns of the same name, and one field their length."""
         for name, column in columns.items():
@@ -40,7 +42,7 @@ class MovingTables:
 class _MovingArray:
     __slots__ = ("_at", "_attribute", "_dtype", "_field", "_seen", "_table")
 
-    def __init__(self, at: ctypes.Structure, field: str, dtype: str, table: object, attribute: str) -> None:
+    def __init__(self, at: ctypes.Structure, field: str, dtype: DTypeLike, table: object, attribute: str) -> None:
         self._at, self._field, self._dtype, self._table, self._attribute = at, field, dtype, table, attribute
         self._seen: Any = None
 

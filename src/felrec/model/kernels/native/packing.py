@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 
 from felrec.model.kernels.native import tables as native
@@ -29,7 +29,7 @@ class Packer:
     def __init__(self) -> None:
         self._kept: list[NDArray[Any]] = []
 
-    def at(self, array: NDArray[Any], dtype: str) -> int:
+    def at(self, array: NDArray[Any], dtype: DTypeLike) -> int:
         """The address of an array."""
         self._kept.append(array)
         return native.address(array, dtype)
@@ -125,21 +125,6 @@ def encoder_sizes(vectors: Vectors) -> tuple[int, int, int, int]:
 def encoder_weights(vectors: Vectors | None, kind: int = ITEM_SEQUENCE) -> Floats:
     """All weights of the encoder of a kind of histories, in the order of encoder.h; matrices as (inputs, outputs)."""
     return _flat(encoder_parts(vectors.network.encoder, kind)) if vectors else np.zeros(0, dtype=np.float32)
-
-
-def item_weights(network: MLPEnsemble, slopes: Tensor, of_log: Tensor) -> tuple[tuple[Floats, ...], float]:
-    """First weights (features, hidden of all members), biases, last weights, slopes of all features; the last bias.
-
-    What the network adds for the features of the log becomes part of the biases.
-    """
-    first, last = zip(*(linear_layers(member) for member in network.networks), strict=True)
-    features, members = first[0].in_features - len(of_log), len(first)
-    weights = _side_by_side([layer.weight[:, :features].T for layer in first])
-    biases = _flat([layer.bias + layer.weight[:, features:] @ of_log for layer in first])
-    outputs = _flat([layer.weight[0] / members for layer in last])
-    all_slopes = np.zeros(features, dtype=np.float32)
-    all_slopes[: len(slopes)] = slopes.detach().numpy()
-    return (weights, biases, outputs, all_slopes), float(np.mean([layer.bias.item() for layer in last]))
 
 
 def _flat(parts: list[Tensor]) -> Floats:

@@ -4,6 +4,7 @@
 #ifndef FELREC_PAIRS_H
 #define FELREC_PAIRS_H
 
+#include "bounds.h"
 #include "buckets.h"
 #include "lanes.h"
 #include "sets.h"
@@ -109,11 +110,6 @@ INLINE void collect_own(Collected *all, int64_t taken)
     }
 }
 
-INLINE float events_of(const Tables *tables, int64_t item)
-{
-    return item < tables->item_owners ? (float)tables->item_events[item] + 1 : 1;
-}
-
 /* Follow the links of the newest of `taken` items; `near` is 1 or 0 for the one or the other signal. */
 INLINE void collect_links(Collected *all, const Counts *links, const int near, const int32_t *history, int64_t taken)
 {
@@ -121,7 +117,8 @@ INLINE void collect_links(Collected *all, const Counts *links, const int near, c
         const int64_t mine = history[taken - place];
         if (mine >= links->owners)
             continue;
-        const float discount = 1 / (float)place, events = events_of(all->tables, mine), root = 1 / sqrtf(events);
+        const float discount = 1 / (float)place, events = 1 + (float)events_of(all->tables, mine);
+        const float root = 1 / sqrtf(events);
         for (int64_t at = mine * links->size; at < (mine + 1) * links->size; at++) {
             Pair *pair = links->other[at] >= 0 ? pair_of(all, links->other[at]) : 0;
             if (!pair)
@@ -178,7 +175,7 @@ INLINE void link_features(const Collected *all, const Link *link, const Counts *
 INLINE void pair_features(const Collected *all, const Pair *pair, float cosine, float *x)
 {
     const Tables *tables = all->tables;
-    const Item *item = tables->items + pair->row;
+    const Item *item = item_of(tables, pair->row);
     if (pair->own)
         own_features(all, pair, x);
     if (pair->near.places > 0)

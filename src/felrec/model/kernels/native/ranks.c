@@ -44,15 +44,15 @@ static int by_score(const void *a, const void *b)
     return one->query < other->query ? -1 : 1;
 }
 
-/* No score of an item without pair features is lower. */
-INLINE float lower_of(const Tables *tables, int64_t row) { return 2 * tables->items[row].score - tables->upper[row]; }
+/* By how much the score of an item without pair features can differ from what the item network says. */
+INLINE float margin_of(const Item *item) { return item->reach + SLACK * (1 + fabsf(item->score) + item->reach); }
 
 INLINE float score_of(const Tables *tables, const Set *set, const Room *room, const float *user, int32_t row)
 {
     const int64_t slot = slot_of(set, row);
     if (set->rows[slot] == row && set->numbers[slot] >= 0)
         return room->scores[set->numbers[slot]];
-    return tables->items[row].score + cosine_of(tables, user, row);
+    return item_of(tables, row)->score + cosine_of(tables, user, row);
 }
 
 /* The queries, -1 each, whose bit is not set. */
@@ -87,28 +87,49 @@ INLINE void compare_items(const Tables *tables, Group *group, const int32_t *row
         }
 }
 
-/* Compare all items with the targets of a group, except for those of `left_out` (catalogue). */
-INLINE void compare_all(const Tables *tables, Group *group, const uint32_t *left_out)
+/* Items that wait to be scored together. */
+typedef struct {
+    int32_t rows[ROWS];
+    int count;
+} Waiting;
+
+/* Compare the items of a chunk with the targets of a group, except for those of `left_out` (catalogue). */
+INLINE void compare_chunk(const Tables *tables, Group *group, int64_t chunk, Waiting *waiting,
+                          const uint32_t *left_out)
 {
     const float least = group->score[0], most = group->score[group->count - 1];
-    int32_t rows[ROWS];
-    int waiting = 0;
-    for (int64_t row = 0; row < tables->catalogue; row++) {
-        if (!(tables->upper[row] >= least) || tables->upper[row] == -INFINITY)
+    const int64_t end = (chunk + 1) * CHUNK < tables->catalogue ? (chunk + 1) * CHUNK : tables->catalogue;
+    for (int64_t row = chunk * CHUNK; row < end; row++) {
+        const Item *item = tables->items + row;
+        const float margin = margin_of(item);
+        if (!(item->score + margin >= least) || item->score == -INFINITY)
             continue;
-        if (lower_of(tables, row) > most) {
+        if (item->score - margin > most) {
             for (int part = 0; part < 2; part++)
                 *(int_lanes *)(group->better + part * LANES) -= counted(left_out[row], part);
             continue;
         }
-        rows[waiting++] = (int32_t)row;
-        if (waiting == ROWS) {
-            compare_items(tables, group, rows, ROWS, left_out);
-            waiting = 0;
+        waiting->rows[waiting->count++] = (int32_t)row;
+        if (waiting->count == ROWS) {
+            compare_items(tables, group, waiting->rows, ROWS, left_out);
+            waiting->count = 0;
         }
     }
-    if (waiting)
-        compare_items(tables, group, rows, waiting, left_out);
+}
+
+/* Compare all items. */
+INLINE void compare_all(const Tables *tables, Group *group, const uint32_t *left_out)
+{
+    Waiting waiting = {.count = 0};
+    for (int64_t chunk = 0; chunk * CHUNK < tables->catalogue; chunk++) {
+        if (!(bound_of(tables->tops + chunk, 1) >= group->score[0]))
+            continue;
+        if (!is_renewed(tables, chunk))
+            renew_chunk(tables, chunk);
+        compare_chunk(tables, group, chunk, &waiting, left_out);
+    }
+    if (waiting.count)
+        compare_items(tables, group, waiting.rows, waiting.count, left_out);
 }
 
 /* The rows that a query leaves out of the comparison: its pairs, its target, and what the user has. */

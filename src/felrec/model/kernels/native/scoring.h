@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bounds.h"
 #include "encoder.h"
 #include "network.h"
 #include "pairs.h"
@@ -13,7 +14,7 @@
 
 INLINE int is_candidate(const Tables *tables, const Questions *questions, int64_t query, int32_t row)
 {
-    if (row >= tables->catalogue || !(tables->upper[row] > -INFINITY))
+    if (row >= tables->catalogue || !events_of(tables, row))
         return 0;
     const int64_t start = questions->candidate_starts[query];
     return start < 0 || listed(questions->candidates, start, questions->candidate_stops[query], row);
@@ -30,7 +31,7 @@ INLINE float cosine_of(const Tables *tables, const float *user, int32_t row)
     const Encoder *encoder = &tables->encoder;
     if (!encoder->width)
         return 0;
-    return dot(user, encoder->vectors + row * encoder->width, encoder->width) * tables->items[row].trust;
+    return dot(user, encoder->vectors + row * encoder->width, encoder->width) * item_of(tables, row)->trust;
 }
 
 /* The newest items of a query's user, oldest first, pending ones included; returns their number. */
@@ -107,7 +108,7 @@ INLINE Collected collect(const Tables *tables, const Questions *asked, int64_t q
     set->numbers = room->numbers;
     Collected all = {.tables = tables, .questions = asked, .query = query, .set = set, .pairs = room->pairs,
                      .user_events = events > 1 ? (float)events : 1, .newest = NEVER,
-                     .newest_events = events_of(tables, taken ? room->history[taken - 1] : 0)};
+                     .newest_events = 1 + (float)events_of(tables, taken ? room->history[taken - 1] : 0)};
     if (tables->own.size)
         collect_own(&all, events);
     collect_links(&all, &tables->near, 1, room->history, taken);
@@ -138,7 +139,7 @@ INLINE int64_t score_pairs(const Tables *tables, const Questions *asked, int64_t
         }
         gains_of(network, ROWS, x, room->bias, room->network, gains);
         for (int64_t at = 0; at < rows; at++)
-            room->scores[begin + at] = tables->items[all.pairs[begin + at].row].score + cosines[at] + gains[at];
+            room->scores[begin + at] = item_of(tables, all.pairs[begin + at].row)->score + cosines[at] + gains[at];
     }
     return all.count;
 }

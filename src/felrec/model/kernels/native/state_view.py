@@ -6,7 +6,8 @@ import ctypes
 
 import torch
 
-from felrec.model.kernels.native import event_tables as native
+from felrec.data.tables.histories import Histories
+from felrec.model.kernels.native import tables as native
 from felrec.model.kernels.native.event_tables import State
 from felrec.model.kernels.native.moving import MovingTables
 from felrec.model.kernels.native.packing import encoder_sizes, encoder_weights
@@ -33,13 +34,12 @@ class StateView:
         self._tables = tables = MovingTables()
         state, recent = self._state, signals.recent
         for histories, of in ((recent.users, state.users), (recent.items, state.items)):
-            of.length = histories.length
-            tables.follow_columns(of, histories.growing, _OF_HISTORIES, "owners")
+            follow_histories(tables, of, histories)
         if signals.trend:
             follow_trend(tables, state.trend, signals.trend)
         pair_signals = (signals.repetition, state.own), (signals.together, state.near), (signals.follows, state.next)
         for signal, counts in pair_signals:
-            self._follow_counts(signal, counts)
+            follow_counts(tables, counts, signal, signals)
         if signals.profile:
             tables.follow(state, "profile", "f4", signals.profile, "means")
         if signals.hit_rates:
@@ -56,15 +56,25 @@ class StateView:
             self._encoders.look()
         return ctypes.addressof(self._state)
 
-    def _follow_counts(self, signal: Repetition | ItemLinks | None, at: Counts) -> None:
-        rates, at.first_rate = self._signals.hit_rates, -1
-        if signal is None:
-            return
-        at.size = signal.counts.size
-        at.reach = signal.reach if isinstance(signal, ItemLinks) else 0
-        if rates:
-            at.first_rate = int(rates.starts[self._signals.of_pairs.index(signal)])
-        self._tables.follow_columns(at, signal.counts.growing, _OF_COUNTS, "owners")
+
+def follow_histories(tables: MovingTables, at: native.Histories, histories: Histories) -> None:
+    """Let a structure follow the newest counterparts of owners."""
+    at.length = histories.length
+    tables.follow_columns(at, histories.growing, _OF_HISTORIES, "owners")
+
+
+def follow_counts(
+    tables: MovingTables, at: Counts, signal: Repetition | ItemLinks | None, signals: SignalSet
+) -> None:
+    """Let a structure follow the counts of a signal of pairs."""
+    rates, at.first_rate = signals.hit_rates, -1
+    if signal is None:
+        return
+    at.size = signal.counts.size
+    at.reach = signal.reach if isinstance(signal, ItemLinks) else 0
+    if rates:
+        at.first_rate = int(rates.starts[signals.of_pairs.index(signal)])
+    tables.follow_columns(at, signal.counts.growing, _OF_COUNTS, "owners")
 
 
 def follow_trend(tables: MovingTables, at: native.Trend, trend: Trend) -> None:

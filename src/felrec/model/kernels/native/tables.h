@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { CHUNK = 256 }; /* items with a common upper bound */
+enum { CHUNK = 256, PERIODS = 16 }; /* items with a common upper bound; periods for which it has one (bounds.h) */
 
 /* Features of a pair, in the order of the pair network's weights; those of the log are part of its first bias. */
 enum { OWN = 0, NEAR = 9, NEXT = 16, RATES = 23, CONTEXT = 26, FEATURES = 29 };
@@ -42,12 +42,53 @@ typedef struct { /* the encoder of a history; all weights in one array, in the o
     float softness; /* added to the squared length of a vector */
 } Encoder;
 
-typedef struct {
-    float score;       /* what the item network says */
+enum { HORIZONS = 7 }; /* half-lives */
+
+typedef struct { /* decayed counts of each item */
+    const float *mass; /* (rows, HORIZONS) */
+    const int64_t *last, *first;
+    int64_t rows;
+    const int64_t *log; /* (PACE, 2) as in trend_counts.py; NULL: the model does not have this signal */
+    int64_t items;      /* number of items with events */
+} Trend;
+
+/* Features of an item, as in trend.py. */
+enum { LOG_COUNT = 0, DECAYED = 1, TRUSTED = DECAYED + HORIZONS, AGE, ITEM_FEATURES };
+
+typedef struct { /* an ensemble of networks with one hidden layer, and the counts that their features are made of */
+    Trend trend;
+    const float *horizons;     /* (HORIZONS) trust in each half-life */
+    int64_t hidden;            /* of all members, and zeros up to a multiple of 64; 0: the model has no such network */
+    const float *first, *bias; /* (ITEM_FEATURES, hidden); the features of the log are part of the bias */
+    const float *last;         /* (hidden), divided by the number of members */
+    const float *slopes;       /* (ITEM_FEATURES) added to the networks */
+    const float *falls;        /* (ITEM_FEATURES) at most how much a score rises when a feature falls by one */
+    float last_bias, rise_of_age; /* at most how much a score rises when the age does by one */
+} ItemNetwork;
+
+typedef struct {       /* an item as of the moment of its stamp */
+    float score;       /* what the item network says; -inf: it has no events */
     float trust;       /* factor of the cosine */
+    float reach;       /* the most that the cosine can add */
     float log_events;
     float root_events; /* 1 / sqrt(events + 1) */
+    int32_t stamp;     /* -1: never computed */
 } Item;
+
+typedef struct { /* of the items of a chunk, for longer and longer periods after it was renewed */
+    float alone[PERIODS];       /* without the cosine */
+    float with_cosine[PERIODS]; /* with all that it can add */
+} Bounds;
+
+typedef struct {    /* CHUNK items */
+    int64_t moment; /* when it was renewed */
+    double drift;   /* `drift` of the tables then */
+    Bounds bounds;
+} Chunk;
+
+typedef struct {
+    float alone, with_cosine;
+} Top;
 
 typedef struct {
     Histories users;
@@ -58,10 +99,15 @@ typedef struct {
     PairNetwork network;
     Encoder encoder;
     int64_t catalogue;
-    const Item *items;
-    const float *upper;    /* (catalogue) no score of a user without pair features is higher; -inf: never recommended */
-    const float *tops;     /* (chunks) the highest `upper` of each chunk */
-    const int32_t *order;  /* (chunks) roughly from the highest to the lowest of `tops` */
+    Item *items;
+    int64_t moment; /* the last one of the trend */
+    double drift;   /* sum over all moments: at most how much a score rose because the profile of the log changed */
+    ItemNetwork item_network;
+    float scale, certain, per_log_event; /* the trust in a cosine */
+    const float *lengths; /* (catalogue) of vectors; NULL: the model has none */
+    Chunk *chunks;
+    Top *tops;            /* (chunks) their bounds now */
+    const int32_t *order; /* (chunks) roughly from the highest to the lowest of `tops` */
 } Tables;
 
 typedef struct { /* queries, ragged lists as starts and stops */

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from ctypes import Structure, c_float, c_int64, c_void_p
+from ctypes import Structure, c_double, c_float, c_int64, c_void_p
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 CHUNK = 256
 """Items with a common upper bound."""
 
-ITEM = np.dtype([("score", "f4"), ("trust", "f4"), ("log_events", "f4"), ("root_events", "f4")])
+PERIODS = 16
+"""Periods for which a chunk has bounds."""
+
+ITEM = np.dtype(
+    [(name, "f4") for name in ("score", "trust", "reach", "log_events", "root_events")] + [("stamp", "i4")],
+)
 """What is kept of each item."""
+
+NEVER_SCORED: np.void = np.array([(-np.inf, 0, 0, 0, 0, -1)], dtype=ITEM)[0]
+"""An item of which nothing is known yet."""
+
+ITEMS_CHUNK = np.dtype([("moment", "i8"), ("drift", "f8"), ("bounds", "f4", 2 * PERIODS)])
+"""What is kept of each chunk of items."""
 
 
 class Histories(Structure):
@@ -67,6 +78,36 @@ class Encoder(Structure):
     )
 
 
+class Trend(Structure):
+    """Decayed counts of each item; all zero for a model without this signal."""
+
+    _fields_ = (
+        ("mass", c_void_p),
+        ("last", c_void_p),
+        ("first", c_void_p),
+        ("rows", c_int64),
+        ("log", c_void_p),
+        ("items", c_int64),
+    )
+
+
+class ItemNetwork(Structure):
+    """An ensemble of networks with one hidden layer, and the counts that their features are made of."""
+
+    _fields_ = (
+        ("trend", Trend),
+        ("horizons", c_void_p),
+        ("hidden", c_int64),
+        ("first", c_void_p),
+        ("bias", c_void_p),
+        ("last", c_void_p),
+        ("slopes", c_void_p),
+        ("falls", c_void_p),
+        ("last_bias", c_float),
+        ("rise_of_age", c_float),
+    )
+
+
 class Tables(Structure):
     """Everything that an answer depends on, except for the question."""
 
@@ -82,7 +123,14 @@ class Tables(Structure):
         ("encoder", Encoder),
         ("catalogue", c_int64),
         ("items", c_void_p),
-        ("upper", c_void_p),
+        ("moment", c_int64),
+        ("drift", c_double),
+        ("item_network", ItemNetwork),
+        ("scale", c_float),
+        ("certain", c_float),
+        ("per_log_event", c_float),
+        ("lengths", c_void_p),
+        ("chunks", c_void_p),
         ("tops", c_void_p),
         ("order", c_void_p),
     )
@@ -111,7 +159,7 @@ class Questions(Structure):
     )
 
 
-def address(array: NDArray[Any], dtype: str) -> int:
+def address(array: NDArray[Any], dtype: DTypeLike) -> int:
     """Where an array begins. The caller keeps the array; the kernels read it as `dtype`, without steps."""
     assert array.dtype == np.dtype(dtype), f"the kernels read {dtype}, not {array.dtype}"
     assert array.flags.c_contiguous, "the kernels read rows without gaps"

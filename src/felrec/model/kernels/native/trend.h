@@ -3,10 +3,9 @@
 #ifndef FELREC_TREND_H
 #define FELREC_TREND_H
 
+#include "moments.h"
 #include "top_k.h"
 
-enum { PACE = 64 };
-static const float HALF_LIVES[HORIZONS] = {30, 100, 300, 1000, 3000, 10000, 100000};
 static const float LEAST = 1e-3f;                 /* of an event: what an item without events is assumed to have */
 static const double PROFILE_HALF_LIFE = 5000;     /* of the running means, in events */
 
@@ -99,20 +98,11 @@ INLINE void change_trend(const Trend *trend, const Block *block, const uint8_t *
 INLINE void decayed_counts(const Trend *trend, int64_t item, float *mass)
 {
     const int64_t moment = trend->log[1];
-    float since = 0;
-    for (int64_t row = 1; row < PACE; row++)
-        since += trend->log[2 * row] > moment && trend->log[2 * row + 1] == item;
+    const float since = since_moment(trend, item);
     for (int horizon = 0; horizon < HORIZONS; horizon++) {
         const float stored = item < trend->rows ? trend->mass[item * HORIZONS + horizon] : 0;
         mass[horizon] = since + (stored != 0 ? stored * decayed(moment - trend->last[item], horizon) : 0);
     }
-}
-
-/* The decayed count of all items. */
-INLINE float total_count(const Trend *trend, int horizon)
-{
-    const float total = HALF_LIVES[horizon] / logf(2), most = trend->log[1] > 1 ? (float)trend->log[1] : 1;
-    return total < 1 ? 1 : total > most ? most : total;
 }
 
 /* Add what one event says about the log. */
