@@ -41,9 +41,7 @@ class ItemScores:
         return scores
 
     @classmethod
-    def compiled_from(
-        cls, rows: Rows, signals: SignalSet, network: MLPEnsemble | None, slopes: Tensor
-    ) -> ItemScores:
+    def compiled_from(cls, rows: Rows, signals: SignalSet, network: MLPEnsemble | None, slopes: Tensor) -> ItemScores:
         """For scoring, by the compiled kernels."""
         scores = cls(np.ascontiguousarray(rows, dtype=np.int32), signals)
         scores.kernels = CompiledItems(scores.candidates, scores.log_events, scores.scores, signals, network, slopes)

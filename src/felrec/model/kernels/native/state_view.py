@@ -63,9 +63,7 @@ def follow_histories(tables: MovingTables, at: native.Histories, histories: Hist
     tables.follow_columns(at, histories.growing, _OF_HISTORIES, "owners")
 
 
-def follow_counts(
-    tables: MovingTables, at: Counts, signal: Repetition | ItemLinks | None, signals: SignalSet
-) -> None:
+def follow_counts(tables: MovingTables, at: Counts, signal: Repetition | ItemLinks | None, signals: SignalSet) -> None:
     """Let a structure follow the counts of a signal of pairs."""
     rates, at.first_rate = signals.hit_rates, -1
     if signal is None:
