@@ -71,7 +71,7 @@ class Side:
     def observe_by_steps(self, block: Events) -> None:
         """The same, each step timed."""
         self.ask(int(block.users[0]))
-        signals, kept = self.model.signals, self.cache._kept
+        signals, kept = self.model.signals, (self.cache._current(), self.cache._current_ranking())
         if self.model.prunes:
             change = self.timed("all of the change", self.model.change, block)
             assert isinstance(change, CompiledChange)
@@ -81,9 +81,7 @@ class Side:
             for signal in signals:
                 change |= self.timed(_step(signal), signal.change, view)
         self.timed("applying", self.model.apply_change, change)
-        assert kept is not None
-        if self.timed("item scores", self.model.renew_item_scores, kept.scores, change):
-            kept.version = self.model.version
+        self.timed("item scores", self.cache._renew, *kept, change)
 
     def _encode_again(self, change: CompiledChange) -> None:
         events = self.model._compiled_events
@@ -91,7 +89,7 @@ class Side:
 
     def ask(self, user: int) -> None:
         """Ask for ten items, if no item scores are kept."""
-        if self.cache._current() is None:
+        if self.cache._current() is None and self.cache._current_ranking() is None:
             self.answer(user)
 
     def answer(self, user: int) -> None:

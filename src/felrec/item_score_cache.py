@@ -63,8 +63,13 @@ class ItemScoreCache:
 
     def apply_change(self, change: RowChange) -> None:
         """Apply a change to the recommender and update the cached scores."""
-        model, kept, ranking = self._model, self._current(), self._current_ranking()
+        kept, ranking = self._current(), self._current_ranking()
         self._servable.apply_change(change)
+        self._renew(kept, ranking, change)
+
+    def _renew(self, kept: _Kept | None, ranking: Ranking | None, change: RowChange) -> None:
+        """Let what was current before a change follow it."""
+        model = self._model
         if model is not None and kept is not None and model.renew_item_scores(kept.scores, change):
             kept.version = model.version
         if model is not None and ranking is not None:

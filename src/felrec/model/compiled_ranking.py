@@ -23,7 +23,7 @@ from felrec.model.kernels.native.comparing import compare
 from felrec.model.kernels.native.item_network import PackedItemNetwork
 from felrec.model.kernels.native.library import answer, library
 from felrec.model.kernels.native.moving import MovingTables
-from felrec.model.kernels.native.packing import Packer, encoder_weights
+from felrec.model.kernels.native.packing import Packer, encoder_weights, pair_biases
 from felrec.model.kernels.native.state_view import follow_counts, follow_histories, follow_trend
 from felrec.model.kernels.native.tables import CHUNK, ITEM, ITEMS_CHUNK, NEVER_SCORED, Tables, address
 from felrec.model.mlp_ensemble import MLPEnsemble
@@ -45,12 +45,13 @@ class CompiledRanking:
         self._items, self._chunks = GrowingArray(ITEM, fill=NEVER_SCORED), GrowingArray(ITEMS_CHUNK)
         self._tops = GrowingArray(np.float32, (2,), fill=-np.inf)  # of each chunk, without and with the cosine
         self._order, self._moments = np.zeros(0, dtype=np.int32), 0  # moments since `order` was sorted
+        self._rate_counts = np.zeros(0, dtype=np.float32)
         self._tables, self._moving, self._weights = Tables(), MovingTables(), Packer()
         self._address = ctypes.addressof(self._tables)
         self._item_network = PackedItemNetwork(self._tables.item_network, item_network, item_slopes, signals)
         self._follow_tables()
-        self._pack_vectors()
-        self._begin_moment()
+        self._pack_weights()
+        self._tables.moment = moment_of(signals)
         self._look()
         kernels.felrec_renew_chunks(self._address)
         self._sort()
@@ -67,7 +68,6 @@ class CompiledRanking:
         """Follow a change that was applied to the signals."""
         is_new = moment_of(self._signals) != self._tables.moment
         if is_new:
-            self._tables.drift += self._item_network.begin_moment()
             self._begin_moment()
         self._look()
         if is_new:
@@ -92,20 +92,26 @@ class CompiledRanking:
         moving.follow(tables, "tops", "f4", self._tops, "room")
         moving.follow(tables, "order", "i4", self, "_order")
 
-    def _pack_vectors(self) -> None:
+    def _pack_weights(self) -> None:
         vectors, tables = self._signals.vectors, self._tables
+        with torch.no_grad():
+            tables.network = self._weights.pair_network(self._pair_network, self._signals, self._log_features())
         tables.encoder = self._weights.encoder(vectors, encoder_weights(vectors))
         if vectors:
             tables.scale = vectors.network.log_scale.exp().item()
             tables.certain, tables.per_log_event = vectors.network.confidence.tolist()
 
     def _begin_moment(self) -> None:
-        """What changes with a new moment for all items alike."""
+        """What changes with a new moment for all items alike: what the networks make of the log."""
         self._tables.moment, self._moments = moment_of(self._signals), self._moments + 1
-        self._of_pairs, profile = Packer(), self._signals.profile
-        log_features = torch.from_numpy(profile.features) if profile else torch.zeros(0)
+        self._tables.drift += self._item_network.begin_moment()
         with torch.no_grad():
-            self._tables.network = self._of_pairs.pair_network(self._pair_network, self._signals, log_features)
+            self._pair_biases = pair_biases(self._pair_network, self._log_features())
+        self._tables.network.first_bias = address(self._pair_biases, "f4")
+
+    def _log_features(self) -> Tensor:
+        profile = self._signals.profile
+        return torch.from_numpy(profile.features) if profile else torch.zeros(0)
 
     def _look(self) -> None:
         """Have room for all items, and look where tables are: one that has grown may have moved."""
@@ -115,8 +121,8 @@ class CompiledRanking:
         if vectors:
             tables.encoder.vectors, tables.lengths = vectors.items.addresses
             tables.encoder.rows = len(vectors.items)
-        if rates:
-            self._rates = rates.by_cell
+        if rates and not np.array_equal(rates.counts, self._rate_counts):  # most events change none of them
+            self._rate_counts, self._rates = rates.counts.copy(), rates.by_cell
             tables.rates = address(self._rates, "f4")
 
     def _grow(self) -> None:

@@ -12,9 +12,9 @@ static const float HALF_LIVES[HORIZONS] = {30, 100, 300, 1000, 3000, 10000, 1000
 /* How many events of an item there were since the last moment. */
 INLINE float since_moment(const Trend *trend, int64_t item)
 {
-    const int64_t moment = trend->log[1];
+    const int64_t moment = trend->log[1], events = trend->log[0] - moment; /* which have the first rows */
     int32_t since = 0;
-    for (int64_t row = 1; row < PACE; row++)
+    for (int64_t row = 1; row < PACE && row <= events; row++)
         since += trend->log[2 * row] > moment && trend->log[2 * row + 1] == item;
     return (float)since;
 }

@@ -75,12 +75,11 @@ class Packer:
         of_pairs = first[0].in_features - per_log
         weights = np.zeros((_FEATURES, members * hidden), dtype=np.float32)
         weights[feature_places(signals)] = _side_by_side([layer.weight[:, :of_pairs].T for layer in first])
-        biases = [layer.bias + layer.weight[:, of_pairs:] @ log_features for layer in first]
         return native.PairNetwork(
             members,
             hidden,
             self.at(weights, "f4"),
-            self.at(_flat(biases), "f4"),
+            self.at(pair_biases(ensemble, log_features), "f4"),
             self.at(_flat([layer.weight.T for layer in second]), "f4"),
             self.at(_flat([layer.bias for layer in second]), "f4"),
             self.at(_flat([layer.weight[0] / members for layer in last]), "f4"),
@@ -109,6 +108,13 @@ def feature_places(signals: SignalSet) -> NDArray[np.int64]:
     if signals.hit_rates:
         places.append(np.array([23 + nth for nth, (signal, _, _) in enumerate(of_signals) if signal]))
     return np.concatenate([*places, np.arange(26, _FEATURES)])
+
+
+def pair_biases(ensemble: MLPEnsemble, log_features: Tensor) -> Floats:
+    """The first biases of the pair network, with what it adds for the features of the log."""
+    layers = [linear_layers(network)[0] for network in ensemble.networks]
+    of_pairs = layers[0].in_features - len(log_features)
+    return _flat([layer.bias + layer.weight[:, of_pairs:] @ log_features for layer in layers])
 
 
 def linear_layers(network: nn.Module) -> list[nn.Linear]:
