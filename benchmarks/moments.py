@@ -26,9 +26,9 @@ UNKNOWN = 20_000_000
 BETWEEN, MOMENT = 4, 64  # events between two questions, and between two moments
 
 
-def milliseconds(action: Callable[[], object]) -> float:
+def milliseconds(action: Callable[..., object], *given: object) -> float:
     began = time.process_time_ns()
-    action()
+    action(*given)
     return (time.process_time_ns() - began) / 1e6
 
 
@@ -41,16 +41,19 @@ def measured(items: int, events: int) -> dict[str, list[float]]:
     def ask(user: int, now: float) -> None:
         cache.best(Queries.now(np.array([user]), now), [Selection(10, NOTHING)], items)
 
+    def observe(event: Events) -> None:
+        cache.apply_change(model.change(event))
+
     costs: dict[str, list[float]] = {"known user": [], "without history": [], "event": []}
-    costs["the first answer"] = [milliseconds(lambda: ask(0, 1e9))]
+    costs["the first answer"] = [milliseconds(ask, 0, 1e9)]
     for nth in range(events):
         now = 1e9 + nth
         event = Events.of(users[nth : nth + 1], taken[nth : nth + 1], np.array([now]))
-        costs["event"].append(milliseconds(lambda event=event: cache.apply_change(model.change(event))))
+        costs["event"].append(milliseconds(observe, event))
         if nth % BETWEEN == BETWEEN - 1:
             kinds = ("known user", int(users[nth - 2])), ("without history", UNKNOWN)
             name, asked = kinds[(nth // BETWEEN + nth // MOMENT) % 2]
-            costs[name].append(milliseconds(lambda asked=asked, now=now: ask(asked, now)))
+            costs[name].append(milliseconds(ask, asked, now))
     return costs
 
 

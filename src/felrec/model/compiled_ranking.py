@@ -23,7 +23,7 @@ from felrec.model.kernels.native.comparing import compare
 from felrec.model.kernels.native.item_network import PackedItemNetwork
 from felrec.model.kernels.native.library import answer, library
 from felrec.model.kernels.native.moving import MovingTables
-from felrec.model.kernels.native.packing import Packer, encoder_weights, pair_biases
+from felrec.model.kernels.native.packing import Floats, Packer, encoder_weights, pair_biases
 from felrec.model.kernels.native.state_view import follow_counts, follow_histories, follow_trend
 from felrec.model.kernels.native.tables import CHUNK, ITEM, ITEMS_CHUNK, NEVER_SCORED, Tables, address
 from felrec.model.mlp_ensemble import MLPEnsemble
@@ -45,7 +45,7 @@ class CompiledRanking:
         self._items, self._chunks = GrowingArray(ITEM, fill=NEVER_SCORED), GrowingArray(ITEMS_CHUNK)
         self._tops = GrowingArray(np.float32, (2,), fill=-np.inf)  # of each chunk, without and with the cosine
         self._order, self._moments = np.zeros(0, dtype=np.int32), 0  # moments since `order` was sorted
-        self._rate_counts = np.zeros(0, dtype=np.float32)
+        self._rate_counts: Floats = np.zeros(0, dtype=np.float32)
         self._tables, self._moving, self._weights = Tables(), MovingTables(), Packer()
         self._address = ctypes.addressof(self._tables)
         self._item_network = PackedItemNetwork(self._tables.item_network, item_network, item_slopes, signals)
