@@ -76,12 +76,9 @@ def recommend(
         k=k,
         exclude_seen=exclude_seen,
         candidates=_repeated(candidates, "candidates"),
-        tags=_repeated(tags or None, "tags"),
-        all_tags=_repeated(all_tags or None, "all_tags"),
-        no_tags=_repeated(no_tags or None, "no_tags"),
-        exclude=_repeated(exclude or None, "exclude"),
         per_tag=per_tag,
         offset=offset or None,
+        **_filters(tags=tags, all_tags=all_tags, no_tags=no_tags, exclude=exclude),
         explore=explore or None,
         why=why or None,
     )
@@ -145,12 +142,9 @@ def list_items(
         sort=sort,
         limit=limit,
         hours=hours,
-        tags=_repeated(tags or None, "tags"),
-        all_tags=_repeated(all_tags or None, "all_tags"),
-        no_tags=_repeated(no_tags or None, "no_tags"),
-        exclude=_repeated(exclude or None, "exclude"),
         per_tag=per_tag,
         offset=offset or None,
+        **_filters(tags=tags, all_tags=all_tags, no_tags=no_tags, exclude=exclude),
     )
     return Call("GET", "/v1/items", partial(read, FoundItems), query)
 
@@ -228,6 +222,10 @@ def _repeated(values: Sequence[Id] | None, name: str) -> list[str] | None:
 
 def _json_time(moment: Moment) -> float | str | None:
     return moment.isoformat() if isinstance(moment, datetime) else moment
+
+
+def _filters(**lists: Sequence[Id]) -> dict[str, list[str] | None]:
+    return {name: _repeated(values or None, name) for name, values in lists.items()}
 
 
 def _query(**given: Any) -> dict[str, Any]:

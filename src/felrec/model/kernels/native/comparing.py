@@ -8,8 +8,8 @@ import numpy as np
 
 from felrec.data.events import Rows
 from felrec.data.pending import Pending
-from felrec.model.kernels.native.library import library
-from felrec.model.kernels.native.tables import Questions, Tables, address
+from felrec.model.kernels.native.library import asked, library
+from felrec.model.kernels.native.tables import Tables, address
 from felrec.model.kernels.parallel import in_parallel
 from felrec.recommender import Comparison, Queries
 
@@ -28,15 +28,9 @@ def compare(tables: Tables, queries: Queries, targets: Rows, leave_out: Pending,
 def _piece(tables: Tables, queries: Queries, targets: Rows, leave_out: Pending, others: Rows) -> Comparison:
     kernels, count = library(), len(queries)
     assert kernels is not None, "ask `library` first"
-    pending, times, everything = queries.pending, queries.pending_times, np.full(count, -1)
-    questions = Questions(
-        count=count,
-        users=address(queries.users, "i4"),
-        times=address(queries.times, "f8"),
-        pending=address(pending.values, "i4"),
-        pending_times=None if times is None else address(times, "f8"),
-        pending_starts=address(pending.starts, "i8"),
-        pending_stops=address(pending.stops, "i8"),
+    everything = np.full(count, -1)
+    questions = asked(
+        queries,
         leave_out=address(leave_out.values, "i4"),
         leave_out_starts=address(leave_out.starts, "i8"),
         leave_out_stops=address(leave_out.stops, "i8"),

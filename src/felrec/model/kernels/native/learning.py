@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Rows
-from felrec.model.kernels.native.library import library
-from felrec.model.kernels.native.tables import Questions, Tables, address
+from felrec.model.kernels.native.library import asked, library
+from felrec.model.kernels.native.tables import Tables, address
 from felrec.model.kernels.parallel import in_parallel
 from felrec.recommender import Queries
 
@@ -89,15 +89,9 @@ def learn(tables: Tables, queries: Queries, inputs: Inputs) -> Gradients:
 def _learn_piece(tables: Tables, queries: Queries, inputs: Inputs, weight: float) -> Gradients:
     kernels, count = library(), len(queries)
     assert kernels is not None, "ask `library` first"
-    pending, times, everything = queries.pending, queries.pending_times, np.full(count, -1)
-    questions = Questions(
-        count=count,
-        users=address(queries.users, "i4"),
-        times=address(queries.times, "f8"),
-        pending=address(pending.values, "i4"),
-        pending_times=None if times is None else address(times, "f8"),
-        pending_starts=address(pending.starts, "i8"),
-        pending_stops=address(pending.stops, "i8"),
+    everything = np.full(count, -1)
+    questions = asked(
+        queries,
         candidate_starts=address(everything, "i8"),
     )
     members, hidden = tables.network.members, tables.network.hidden

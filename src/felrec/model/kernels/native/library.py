@@ -49,6 +49,21 @@ def state_kernels() -> str:
     return "numpy" if library() is None else "c1"
 
 
+def asked(queries: Queries, **more: int) -> Questions:
+    """Queries for the kernels, which read the arrays where they are: the caller keeps them."""
+    pending, times = queries.pending, queries.pending_times
+    return Questions(
+        count=len(queries),
+        users=address(queries.users, "i4"),
+        times=address(queries.times, "f8"),
+        pending=address(pending.values, "i4"),
+        pending_times=None if times is None else address(times, "f8"),
+        pending_starts=address(pending.starts, "i8"),
+        pending_stops=address(pending.stops, "i8"),
+        **more,
+    )
+
+
 def answer(tables: Tables, queries: Queries, selections: Sequence[Selection], hidden: Rows) -> list[Found]:
     """The best items for each query, exactly. The arrays of `tables` must not change meanwhile."""
     kernels = library()
@@ -65,24 +80,17 @@ def answer(tables: Tables, queries: Queries, selections: Sequence[Selection], hi
     k, out_starts, out_stops, candidate_starts, candidate_stops = np.array(
         [ks, out_ends[:-1], out_ends[1:], starts, candidate_ends[1:]], dtype=np.int64
     )
-    pending, times = queries.pending, queries.pending_times
-    questions = Questions(
-        count,
-        address(queries.users, "i4"),
-        address(queries.times, "f8"),
-        address(pending.values, "i4"),
-        None if times is None else address(times, "f8"),
-        address(pending.starts, "i8"),
-        address(pending.stops, "i8"),
-        address(k, "i8"),
-        address(leave_out, "i4"),
-        address(out_starts, "i8"),
-        address(out_stops, "i8"),
-        address(hidden, "i4"),
-        len(hidden),
-        address(candidates, "i4"),
-        address(candidate_starts, "i8"),
-        address(candidate_stops, "i8"),
+    questions = asked(
+        queries,
+        k=address(k, "i8"),
+        leave_out=address(leave_out, "i4"),
+        leave_out_starts=address(out_starts, "i8"),
+        leave_out_stops=address(out_stops, "i8"),
+        hidden=address(hidden, "i4"),
+        hidden_count=len(hidden),
+        candidates=address(candidates, "i4"),
+        candidate_starts=address(candidate_starts, "i8"),
+        candidate_stops=address(candidate_stops, "i8"),
     )
     rows, scores = np.empty(begins[-1], dtype=np.int32), np.empty(begins[-1], dtype=np.float32)
     found, scored = np.empty((2, count), dtype=np.int64)
