@@ -30,6 +30,7 @@ types: setup
 test: setup lint types
 	@tests/install_browser.sh
 	@tests/install_node.sh
+	@tests/install_servers.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal  # one worker a core: they must not share
 
 docs: setup

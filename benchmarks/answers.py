@@ -47,7 +47,7 @@ class Race:
     """An engine that answers with and without the kernels."""
 
     def __init__(self, folder: Path, model: FittedModel, filled: Contents, users: list[str]) -> None:
-        self.engine = Engine(SqliteStore(folder / "store.sqlite"), model, filled, Limits(), None, SteadyClock())
+        self.engine = Engine.of(SqliteStore(folder / "store.sqlite"), model, filled, Limits(), SteadyClock())
         self.state, self.users = self.engine._state, users
         self.scorers = {"all": ScoringAll(model.recommender), "kernels": ItemScoreCache(model.recommender)}
 

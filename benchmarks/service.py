@@ -251,7 +251,7 @@ def million(bench: Bench) -> Line:
     p50s = {}
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "store.sqlite")
-        engine = Engine(store, model, contents(model, world), Limits(), None, SteadyClock())
+        engine = Engine.of(store, model, contents(model, world), Limits(), SteadyClock())
         for threads in (1, 2):
             torch.set_num_threads(threads)
             p50s[threads] = _median_ms(

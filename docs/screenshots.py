@@ -1,4 +1,4 @@
-"""Make the screenshots of docs/page.md from the demo: `python docs/screenshots.py` (needs chromium and a minute)."""
+"""Make the screenshots of docs/page.md from the demo: `python docs/screenshots.py [VIEW …]` (needs chromium)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lab(page: Page) -> None:
     """Run the experiment to its end."""
     page.wait_for_timeout(1_000)
     page.locator("#lab-run").click()
-    page.get_by_text("After 12 events").wait_for(timeout=60_000)
+    page.get_by_text("After 12 events").wait_for(timeout=120_000)
     page.locator("#lab-run", has_text="Run").wait_for()
 
 
@@ -44,6 +44,20 @@ def map_(page: Page) -> None:
     page.get_by_text("Users are coloured by match with this item").wait_for()
     page.mouse.move(0, 0)
     page.wait_for_timeout(600)
+
+
+def trending(page: Page) -> None:
+    """Wait for the list."""
+    page.locator("#trending-list li").nth(19).wait_for()
+
+
+def data(page: Page) -> None:
+    """Import a few events, of which some are not valid."""
+    rows = ["user;item;timestamp;price", *(f"visitor-{n % 9};tea;{1_790_000_000 + n};2" for n in range(40))]
+    rows += ["visitor-1;;1790000100;2", "visitor-2;milk;yesterday;1", "visitor-3;milk;1790000200;1;extra"]
+    file = {"name": "events.csv", "mimeType": "text/csv", "buffer": "\n".join(rows).encode()}
+    page.locator("#data-file").set_input_files(file)  # type: ignore[arg-type]
+    page.locator("#data-told strong", has_text="Done.").wait_for()
 
 
 def health(page: Page) -> None:
@@ -58,17 +72,24 @@ def traffic(url: str, stop: threading.Event) -> None:
         users = [user["id"] for user in api.get("/v1/users", params={"sample": True, "limit": 100}).json()["users"]]
         while not stop.wait(rng.expovariate(12)):
             user = rng.choice(users)
-            items = api.get(f"/v1/users/{user}/recommendations").json()["items"]
-            item = rng.choice(items)["id"] if rng.random() < 0.9 else f"new-{rng.randrange(10**6)}"
+            found = api.get(f"/v1/users/{user}/recommendations").json()
+            place = min(9, int(rng.expovariate(0.4)))
+            known = rng.random() < 0.9
+            item = found["items"][place]["id"] if known else f"new-{rng.randrange(10**6)}"
+            reports = [{"ticket": found["ticket"], "kind": "impression"}]
+            reports += [{"ticket": found["ticket"], "kind": "click", "position": place}] * known
+            api.post("/v1/feedback", json=reports).raise_for_status()
             api.post("/v1/interactions", json={"user": user, "item": item}).raise_for_status()
 
 
 def take_all(url: str) -> None:
-    """One screenshot of each view in light mode, and the map in dark mode."""
-    pictures = (("live", live, "light"), ("lab", lab, "light"), ("map", map_, "light"), ("map", map_, "dark"))
+    """One screenshot of each view, or of those named, in light mode, and the map in dark mode."""
+    pictures = [("live", live, "light"), ("lab", lab, "light"), ("map", map_, "light"), ("map", map_, "dark")]
+    pictures += [("trending", trending, "light"), ("data", data, "light"), ("health", health, "light")]
+    wanted = sys.argv[1:] or [view for view, _, _ in pictures]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        for view, act, scheme in (*pictures, ("health", health, "light")):
+        for view, act, scheme in (picture for picture in pictures if picture[0] in wanted):
             page = browser.new_page(viewport=SIZE, color_scheme=scheme)  # type: ignore[arg-type]
             stop = threading.Event()
             if view == "health":

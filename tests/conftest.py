@@ -1,15 +1,20 @@
-"""What tests of every part share: the real logs, where there are any."""
+"""What tests of every part share: the real logs, where there are any, and places for stores."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from felrec.data.log import InteractionLog
 from felrec.data.reading.sources import read_log
+from places import Place
+from postgresql import PostgresServer, running_postgres
+
+_numbers = count()
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +38,22 @@ def real_log(data_dir: Path) -> Callable[[str], InteractionLog]:
         return read_log(path)
 
     return read
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of these tests alone."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "postgresql without notifications"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A place for a store of each kind."""
+    if request.param == "sqlite":
+        place = Place(str(tmp_path / "s"), None)
+    else:
+        server = request.getfixturevalue("postgres")
+        place = Place(server.address(), f"n{next(_numbers)}", listen=request.param == "postgresql")
+    yield place
+    place.close()

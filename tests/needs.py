@@ -16,10 +16,11 @@ def package(name: str) -> None:
         missing(f"the package {name} is not installed; make setup installs it")
 
 
-def program(*names: str) -> str:
-    """The path of a program that goes by any of these names."""
+def program(*names: str, hint: str | None = None) -> str:
+    """The path of a program that goes by any of these names; `hint` is its Debian package, if it has another name."""
     found = next(filter(None, map(shutil.which, names)), None)
-    return found or missing(f"{' or '.join(names)} is not installed; install it with apt-get install {names[0]}")
+    package = hint or names[0]
+    return found or missing(f"{' or '.join(names)} is not installed; install it with apt-get install {package}")
 
 
 def kernels() -> None:

@@ -42,4 +42,10 @@ def logs(draw: st.DrawFn) -> Events:
     count = draw(st.integers(0, 150))
     random = np.random.default_rng(draw(st.integers(0, 99)))
     times = np.sort(random.integers(1_000, size=count) * 30.0)
-    return Events.of(random.integers(USERS, size=count), random.integers(ITEMS, size=count), times)
+    weights = draw(st.sampled_from([None, [np.nan, 1, 0.3, 0, -0.5, -2], [np.nan], [0]]))
+    return Events.of(
+        random.integers(USERS, size=count),
+        random.integers(ITEMS, size=count),
+        times,
+        None if weights is None else random.choice(weights, count),
+    )

@@ -12,11 +12,12 @@ from felrec.store.sqlite import SqliteStore
 
 IDENTITY = Identity("a model", {"width": 3}, "weights", "empty")
 TABLES = [TableSpec("vectors", "<f4", (3,)), TableSpec("counts", "<i8", ())]
+EMPTY_BASE = Base([], [], np.zeros(0, dtype="<i4,<i4,<i4,<f8"), 0.0, TABLES, {})
 
 
 def begun(path: Path) -> SqliteStore:
     store = SqliteStore(path)
-    store.begin(IDENTITY, Base([], [], np.zeros(0, dtype="<i4,<i4,<i4,<f8"), 0.0, TABLES, {}))
+    store.begin(IDENTITY, EMPTY_BASE)
     return store
 
 

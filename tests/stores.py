@@ -20,6 +20,7 @@ from felrec.data.vocabulary import Vocabulary
 from felrec.fitted import FittedModel
 from felrec.recommender import Recommender
 from felrec.registry import MODELS
+from felrec.service.engine.cluster.member import AnyEngine
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.types import IdempotencyKey
@@ -85,14 +86,14 @@ def made_up(count: int, start: float = 1e9, users: int = 20, items: int = 30, se
 
 
 def submit(
-    engine: Engine, events: Sequence[Given], key: IdempotencyKey | None = None, rejected: Sequence[Rejected] = ()
+    engine: AnyEngine, events: Sequence[Given], key: IdempotencyKey | None = None, rejected: Sequence[Rejected] = ()
 ) -> Future[Receipt]:
     users, items = [event[0] for event in events], [event[1] for event in events]
     times = [event[2] if len(event) == 3 else None for event in events]
     return engine.submit(EventColumns.of(users, items, times), key, rejected)
 
 
-def post(engine: Engine, events: Sequence[Given], key: IdempotencyKey | None = None) -> Receipt:
+def post(engine: AnyEngine, events: Sequence[Given], key: IdempotencyKey | None = None) -> Receipt:
     return submit(engine, events, key).result(timeout=60)
 
 

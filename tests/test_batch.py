@@ -10,7 +10,7 @@ import pytest
 
 import felrec
 from felrec import batch
-from felrec.batch import BatchJob
+from felrec.batch import BatchJob, Shard
 from felrec.data.reading.id_lists import read_id_list
 from felrec.errors import ConfigError, DataError
 from felrec.fitted import FittedModel
@@ -30,7 +30,7 @@ def model(request: pytest.FixtureRequest) -> FittedModel:
 def test_many_are_answered_as_one_by_one(
     model: FittedModel, exclude_seen: bool | None, candidates: list[int | str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("felrec.fitted._AT_ONCE", 7)  # so that there are several calls
+    monkeypatch.setattr("felrec.fitted.AT_ONCE", 7)  # so that there are several calls
     users = [*model.user_ids.series.to_list(), 123_456]
     found = model.recommend_many(users, 4, exclude_seen=exclude_seen, candidates=candidates)
     assert found.columns == ["user", "place", "item", "score"]
@@ -135,3 +135,59 @@ def test_lists_that_cannot_be_read_say_why(tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("colour,size\nred,1\n")
     with pytest.raises(DataError, match="no column of items"):
         read_id_list(tmp_path / "other.csv", "item")
+
+
+@pytest.fixture
+def in_small_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("felrec.fitted.AT_ONCE", 7)
+    monkeypatch.setattr(batch, "AT_ONCE", 7)
+    monkeypatch.setattr(batch, "_PART", 14)
+
+
+def shards_of(model: FittedModel, out: Path, count: int, **given: Any) -> list[Path]:
+    shards = [Shard(number, count) for number in range(1, count + 1)]
+    for shard in shards:
+        BatchJob(model, "a run", model.user_ids.series, 3, shard=shard, **given).run(out)
+    return [shard.file(out) for shard in shards]
+
+
+@pytest.mark.usefixtures("in_small_calls")
+@pytest.mark.parametrize("suffix", batch.FORMATS)
+@pytest.mark.parametrize("count", [2, 3, 16])
+def test_merged_shards_are_the_file_of_one_process(model: FittedModel, suffix: str, count: int, tmp_path: Path) -> None:
+    whole, merged = tmp_path / f"whole{suffix}", tmp_path / f"merged{suffix}"
+    rows = BatchJob(model, "a run", model.user_ids.series, 3).run(whole)
+    shards = shards_of(model, merged, count)
+    assert all(len(pl.read_parquet(shard)) < rows for shard in shards)
+    assert batch.merge(shards[::-1], merged) == rows
+    read = pl.read_parquet if suffix == ".parquet" else pl.read_csv
+    assert read(merged).equals(read(whole))
+
+
+@pytest.mark.usefixtures("in_small_calls")
+def test_shards_that_do_not_fit_together_say_which(model: FittedModel, tmp_path: Path) -> None:
+    out = tmp_path / "recs.parquet"
+    one, two, three = shards_of(model, out, 3)
+    with pytest.raises(ConfigError, match="missing: shard 1/3, 3/3;"):
+        batch.merge([two], out)
+    copy = two.rename(tmp_path / "copy")
+    shards_of(model, out, 3)
+    with pytest.raises(ConfigError, match=r"copy and .*recs\.parquet\.2-of-3 are both shard 2/3"):
+        batch.merge([one, copy, two, three], out)
+    (half, _) = shards_of(model, out, 2)
+    with pytest.raises(ConfigError, match=r"1-of-2 and .*1-of-3 are of different jobs \(count differs\)"):
+        batch.merge([one, two, three, half], out)
+    other = shards_of(model, tmp_path / "other.parquet", 3, exclude_seen=False)
+    with pytest.raises(ConfigError, match=r"other.* are of different jobs \(exclude_seen differs\)"):
+        batch.merge([one, two, other[2]], out)
+    BatchJob(model, "a run", model.user_ids.series, 3).run(tmp_path / "whole.parquet")
+    for no_shard in ("whole.parquet", "nothing"):
+        with pytest.raises(ConfigError, match=f"{no_shard}: not a shard"):
+            batch.merge([one, tmp_path / no_shard], out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/2/3", "-1/2"])
+def test_shards_are_written_as_a_fraction(text: str) -> None:
+    with pytest.raises(ConfigError, match=f"--shard {text}: write it as 3/16"):
+        Shard.read(text)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import felrec
 from felrec.answers.types import NearItem
+from felrec.data.events import EventColumns
 from felrec.errors import ConfigError
 from felrec.fitted import Scored
+from felrec.recommender import Representing
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import IdempotencyKey
 from felrec.service.maintenance.replaying import replay_store
@@ -47,6 +50,16 @@ def opened(store: Path) -> Iterator[Engine]:
         yield engine
 
 
+def vectors_of(engine: Engine) -> Callable[[Sequence[str]], Any]:
+    return lambda items: engine.vectors("item", ids=items).values
+
+
+def nearest(vectors: Callable[[Sequence[str]], Any], item: str, others: Sequence[str]) -> list[Scored]:
+    """The five items with the nearest vectors: what 0.1.0 answered when asked for similar items."""
+    cosines = vectors(others) @ vectors([item])[0]
+    return [Scored(others[at], float(cosines[at])) for at in np.argsort(-cosines)[:5]]
+
+
 def assert_same(found: Top, expected: list[tuple[str | int, float]], missing: int = 0, near: float = 2e-4) -> None:
     """The same ids with the same scores, whatever the order of ties; up to `missing` ids may differ."""
     scores, wanted = {one.id: one.score for one in found}, dict(expected)
@@ -62,8 +75,18 @@ def test_a_run_answers_as_it_did(folder: Path, name: str) -> None:
     model, answers = felrec.load(folder / name), ANSWERS["runs"][name]
     for user, expected in answers["recommend"]:
         assert_same(model.recommend(user, 5), expected)
-    for item, expected in answers["similar_items"]:
-        assert_same(model.similar_items(item, 5), expected)
+
+
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q"])
+def test_the_vectors_of_a_run_are_as_they_were(folder: Path, name: str) -> None:
+    model = felrec.load(folder / name)
+
+    def vectors(items: Sequence[str]) -> Any:
+        return cast(Representing, model.recommender).item_vectors(model.item_ids.rows(items)).numpy()
+
+    for item, expected in ANSWERS["runs"][name]["similar_items"]:
+        others = [str(other) for other in model.item_ids.ids(range(len(model.item_ids))) if other != item]
+        assert_same(nearest(vectors, item, others), expected)
 
 
 @pytest.mark.parametrize("name", ANSWERS["runs"])
@@ -101,8 +124,9 @@ def test_a_store_recommends_as_it_did(folder: Path, name: str) -> None:
     with opened(folder / name) as engine:
         for user, expected in answers["recommend"]:
             assert_same(engine.recommend(user, 5).items, expected, missing, near)
+        there = [found.id for found in engine.search_items("", 1_000) if engine.item(found.id).available]
         for item, expected in answers["similar_items"]:
-            assert_same(engine.similar_items(item, 5), expected)
+            assert_same(nearest(vectors_of(engine), item, [name for name in there if name != item]), expected)
 
 
 @pytest.mark.parametrize("name", RUN_OF)
@@ -115,6 +139,23 @@ def test_a_store_goes_on(folder: Path, name: str) -> None:
     with opened(folder / name) as engine:
         assert state_of(engine) == state
         assert [event.id for event in engine.user("somebody new").history] == ["item 1", "something new"]
+
+
+def test_a_store_goes_on_with_kinds_of_events(folder: Path) -> None:
+    path = folder / "pretrained.sqlite"
+    with opened(path) as engine:
+        before = contents_of(path).events
+        assert before.weights is None
+        weights = np.array([3, 0, -1], dtype=np.float32)
+        events = EventColumns(["ada"] * 3, ["item 1", "item 2", "item 3"], np.full(3, np.nan), weights=weights)
+        engine.submit(events).result(60)
+        state = state_of(engine)
+    with opened(path) as engine:
+        assert state_of(engine) == state
+        assert "item 3" not in [item.id for item in engine.recommend("ada", 1_000).items]
+    kept = contents_of(path).events
+    assert kept.weights is not None
+    np.testing.assert_array_equal(kept.weights, [*[np.nan] * len(before), 3, 0, -1])
 
 
 def test_a_store_remembers_the_key_of_a_post_and_who_was_erased(folder: Path) -> None:

@@ -115,6 +115,22 @@ def test_new_users_and_items_are_there_at_once(model: FittedModel) -> None:
     model.observe([])  # nothing happens
 
 
+def test_similar_items_are_those_that_the_same_users_take() -> None:
+    counting = felrec.load_pretrained()
+    shops = [
+        (f"{who} {n}", thing, n)
+        for n in range(6)
+        for who in ("cook", "smith")
+        for thing in (f"{who}'s a", f"{who}'s b")
+    ]
+    counting.observe(sorted([*shops, ("cook 0", "spice", 7), ("lone", "gem", 8)], key=lambda event: event[2]))
+    assert [item for item, _ in counting.similar_items("cook's a")] == ["cook's b", "spice"]
+    scores = [score for _, score in counting.similar_items("cook's a")]
+    assert scores == sorted(scores, reverse=True)
+    assert len(counting.similar_items("cook's a", k=1)) == 1
+    assert counting.similar_items("gem") == []  # its only user has had nothing else
+
+
 def test_weights_without_users_take_in_a_whole_log() -> None:
     whole, one_by_one = felrec.load_pretrained(), felrec.load_pretrained()
     whole.observe(LOG)

@@ -12,12 +12,17 @@
     │   ├── StoreDamaged   the file is corrupt
     │   ├── StoreMismatch  the store belongs to another model, other weights, another width or a newer format
     │   ├── StoreBusy      another engine is writing to the store
-    │   └── StoreLost      a file of the store was removed or replaced while it was open
+    │   ├── StoreLost      a file of the store was removed or replaced while it was open
+    │   ├── StoreUnreachable  the server of the store does not answer at the moment
+    │   ├── NotLeader      another process writes to the store now
+    │   ├── NotesChanged   an append expected other notes
+    │   └── ChangesTrimmed this process is so far behind that it has to load everything again
     └── EngineError        the engine rejected a request
         ├── InvalidRequest a parameter is invalid
         ├── NotFound       the store has no such user or item
         ├── KeyConflict    an idempotency key was reused with different events
         ├── Overloaded     the queue is full; try again after `retry_after` seconds
+        ├── Unanswered     the process that writes did not answer in time; try again after `retry_after` seconds
         ├── CapacityReached a limit of users, items or memory is reached; known ones go on
         └── Stopped        the engine is closing
 
@@ -90,6 +95,26 @@ class StoreLost(StoreError):
     """A file of the store was removed or replaced while it was open; what was written since may be gone."""
 
 
+class StoreUnreachable(StoreError):
+    """The server of the store does not answer at the moment; it is tried again."""
+
+
+class NotLeader(StoreError):
+    """Another process writes to the store now; nothing was changed."""
+
+
+class StoreMoved(StoreError):
+    """Another store has taken the place of this one; nothing was changed."""
+
+
+class NotesChanged(StoreError):
+    """A note of the store has another value than expected; nothing was changed."""
+
+
+class ChangesTrimmed(StoreError):
+    """The change log does not reach back as far as this reader is behind: it has to load everything again."""
+
+
 class EngineError(FelrecError):
     """The engine rejected a request."""
 
@@ -108,6 +133,14 @@ class KeyConflict(EngineError):
 
 class Overloaded(EngineError):
     """The queue is full."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
+
+class Unanswered(EngineError):
+    """The process that writes did not answer in time: what was sent may be stored."""
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)

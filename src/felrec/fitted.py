@@ -17,24 +17,24 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from felrec.data.events import BEGINNING, Events, Rows, Times
+from felrec.data.events import BEGINNING, Events, Rows, Times, Weights
 from felrec.data.known import Known
 from felrec.data.log import InteractionLog
 from felrec.data.question_time import question_time
 from felrec.data.reading.timestamps import MILLISECONDS_FROM
-from felrec.data.seen import PAIR, PairRecords, SeenPairs, merged, pair_records
+from felrec.data.seen import PAIR, PairRecords, RejectedItems, SeenPairs, merged, pair_records
 from felrec.data.split import Sizes
 from felrec.data.vocabulary import Ids, Vocabulary
 from felrec.errors import CheckpointError, ConfigError, DataError
 from felrec.evaluation.protocols import Progress, replay
 from felrec.ids import spelled
 from felrec.item_score_cache import ItemScoreCache
-from felrec.recommender import Found, Queries, Recommender, Representing, Selection, Tensors
+from felrec.recommender import Found, Linking, Queries, Recommender, Representing, Selection, Tensors
 from felrec.training.checkpoint import MANIFEST, RunDirectory
 from felrec.version import __version__
 
 Id = int | str
-_AT_ONCE = 256  # users whose items are found in one call
+AT_ONCE = 256  # users whose items are found in one call
 _NOTHING = np.zeros(0, dtype=np.int32)
 
 
@@ -67,6 +67,9 @@ class FittedModel:
     now: Callable[[], float] = time.time  # the present, in seconds since 1970
     manifest: dict[str, Any] = field(default_factory=dict)  # of its training run; empty: weights without a log
     observed: list[Events] = field(default_factory=list)  # since it was trained or loaded
+
+    def __post_init__(self) -> None:
+        self.rejected = RejectedItems(self.pairs)
 
     def __repr__(self) -> str:
         newest = datetime.fromtimestamp(self.clock, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -114,7 +117,7 @@ class FittedModel:
         rows = np.where(rows >= 0, rows, len(self.user_ids)).astype(np.int32)
         select = self._selecting(k, exclude_seen, candidates)
         answers = list[Found]()
-        for some in self._in_threads([rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE)], select):
+        for some in self._in_threads([rows[at : at + AT_ONCE] for at in range(0, len(rows), AT_ONCE)], select):
             answers += some
             if progress:
                 progress(len(some))
@@ -126,7 +129,8 @@ class FittedModel:
         """What may be recommended to the user of a row."""
         items = None if candidates is None else self._known(self.item_ids.rows(list(candidates)))
         excluded = self.exclude_seen if exclude_seen is None else exclude_seen
-        return lambda row: Selection(k, self.seen.items(row) if excluded else _NOTHING, items)
+        leave_out = self.seen if excluded else self.rejected
+        return lambda row: Selection(k, leave_out.items(row), items)
 
     def _found(self, rows: Rows, select: Callable[[int], Selection]) -> list[Found]:
         now = Queries.now(rows, question_time(self.clock, self.now()))
@@ -144,21 +148,24 @@ class FittedModel:
     def observe(self, events: InteractionLog | Iterable[tuple[Id, Id, float]]) -> None:
         """Apply a log, or (user, item, timestamp) events in time order; new ids are added.
 
+        Only a log has kinds: `model.observe(read_log(frame, kinds="view=context"))`.
         Late events are treated as happening at the latest known time, as in the service.
         """
         users: Ids
         items: Ids
+        weights: Weights | None = None
         if isinstance(events, InteractionLog):
             users, items = events.user_ids.ids(events.users), events.item_ids.ids(events.items)
-            stamps = events.times
+            stamps, weights = events.times, events.events.weights
         elif rows := list(events):
             users, items, stamps = _columns(rows)
         else:
             return
         stamps = np.maximum(stamps, self.clock)
-        block = Events.of(self.user_ids.add(users), self.item_ids.add(items), stamps)
+        block = Events.of(self.user_ids.add(users), self.item_ids.add(items), stamps, weights)
         replay(self.recommender, block)
         self.seen.add(block)
+        self.rejected.add(block)
         self.observed.append(block)
         self.clock = max(self.clock, float(stamps[-1]))
 
@@ -181,10 +188,15 @@ class FittedModel:
         run.update({"finished": True})
 
     def similar_items(self, item: Id, k: int = 10) -> list[Scored]:
-        """The items whose vectors are most similar."""
-        model, row = self._representing(), self._item_row(item)
+        """The items that the same users take, if the model counts them; otherwise those with the nearest vectors."""
+        _check(k)
+        row = self._item_row(item)
+        linked = self.recommender.linked_items(int(row[0])) if isinstance(self.recommender, Linking) else None
+        if linked:
+            return _named(linked.rows[:k], linked.scores[:k].tolist(), self.item_ids)
         others = np.setdiff1d(self._catalogue(), row)
-        return self._best(model.item_vectors(others) @ self._vector(item, row), others, self.item_ids, k)
+        vectors = self._representing().item_vectors(others)
+        return self._best(vectors @ self._vector(item, row), others, self.item_ids, k)
 
     def audience(self, item: Id, k: int = 10) -> list[Scored]:
         """The users to show an item to: those whose vectors match it best and who do not have it yet."""

@@ -17,9 +17,11 @@ from felrec.evaluation.protocols import Progress, replay
 from felrec.evaluation.report import ExcludeSeen, evaluate, resolve_exclude_seen
 from felrec.fitted import FittedModel
 from felrec.model_kind import ModelKind
-from felrec.recommender import Choosable, Recommender, Tensors, Trainable
+from felrec.peers import ALONE, Peers
+from felrec.recommender import Choosable, Recommender, Tensors, Trainable, usable
 from felrec.registry import model_kind
 from felrec.training.device import pick_device
+from felrec.training.distributed import alike, check_agreement, check_divisible, own_device, together
 from felrec.training.sink import CheckpointSink
 from felrec.training.trainer import Listener, Trainer
 from felrec.version import __version__
@@ -27,19 +29,24 @@ from felrec.version import __version__
 
 @dataclass(frozen=True)
 class Job:
-    """A model to fit, the log, and the settings of both model and training."""
+    """A model to fit, the log, the settings of both model and training, and the processes that train it."""
 
     kind: ModelKind
     split: Split
     settings: Settings
     training: TrainingSettings
     device: str
+    peers: Peers = ALONE
 
     @classmethod
-    def of(cls, data: Split | InteractionLog, model: str, given: dict[str, Any], device: str) -> Job:
+    def of(
+        cls, data: Split | InteractionLog, model: str, given: dict[str, Any], device: str, peers: Peers = ALONE
+    ) -> Job:
         """Build from a user's arguments; names and settings are checked."""
-        split, kind, device = as_split(data), model_kind(model), pick_device(device)
-        return cls(kind, split, *kind.divide(given), device)
+        split, kind, device = as_split(data), model_kind(model), own_device(pick_device(device))
+        job = cls(kind, split, *kind.divide(given), device, peers)
+        check_agreement(peers, job.manifest())
+        return job
 
     def as_begun(self, manifest: dict[str, Any]) -> Job:
         """The same job with the settings of an existing run."""
@@ -68,7 +75,9 @@ class Job:
 
     def build(self) -> Recommender:
         """Create the untrained model."""
-        return self.kind.build(self.settings, self.training.seed, self.device, self.split.sizes)
+        recommender = self.kind.build(self.settings, self.training.seed, self.device, self.split.sizes)
+        check_divisible(self.peers, recommender, self.kind.name, self.training.batch_size)
+        return recommender
 
     def fit(
         self,
@@ -86,10 +95,12 @@ class Job:
         return fitted_model(recommender, run.manifest, known, after_validation)
 
     def _train(self, recommender: Trainable, run: CheckpointSink, listeners: tuple[Listener, ...]) -> Tensors:
-        validate = self._validation(recommender)
-        trainer = Trainer(recommender, self.split.train, self.training, run, validate, listeners)
+        validate = alike(self.peers, recommender, self._validation(recommender))
+        events = usable(recommender, self.split.train)
+        trainer = Trainer(recommender, events, self.training, run, validate, listeners)
         trainer.resume()
-        trainer.fit()
+        with together(self.peers, recommender):
+            trainer.fit()
         recommender.load_weights(run.read("best", "weights"))
         after_validation = run.read("best", "state_validation")
         recommender.load_state(after_validation)

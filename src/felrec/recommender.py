@@ -21,6 +21,7 @@ from felrec.data.batches import Batches
 from felrec.data.events import Events, RowChange, Rows, Times, without_prefix
 from felrec.data.pending import Pending
 from felrec.data.tables.table import Stored, TableState
+from felrec.peers import Peers
 
 Tensors = dict[str, Tensor]
 Counts = NDArray[np.int64]
@@ -41,6 +42,8 @@ class Queries:
     def before_each(cls, block: Events) -> Queries:
         """One query per event of a block, as of just before that event, without its target."""
         places = Pending.within_block(block.users, np.arange(len(block))).compacted()
+        if block.weights is not None:  # what speaks against an item is no part of a history
+            places = places.where(~(block.weights[places.values] < 0))
         pending = Pending(block.items[places.values], places.starts, places.stops)
         return cls(block.users, block.times, pending, block.times[places.values])
 
@@ -97,6 +100,11 @@ class Recommender(Protocol):
     def parameter_count(self) -> int:
         """Number of learned parameters."""
         ...
+
+
+def usable(recommender: Recommender | Learner, events: Events) -> Events:
+    """The events that a recommender learns from: one that does not read weights gets those that count, as equals."""
+    return events if getattr(recommender, "reads_weights", False) else events.counting()
 
 
 def state_of(table: Stored, prefix: str = "") -> Tensors:
@@ -218,6 +226,16 @@ class Trainable(Recommender, Learner, Protocol):
 
 
 @runtime_checkable
+class Distributable(Trainable, Protocol):
+    """A recommender that several processes can train together, each of which computes a share of every batch.
+
+    They make the same calls in the same order. Loss, gradients, weights, state and memory are the same on all of them.
+    """
+
+    peers: Peers  # the processes that train it; `ALONE` outside of training
+
+
+@runtime_checkable
 class Servable(Recommender, Protocol):
     """A recommender that computes the change of a block before applying it, so that it can be made durable first.
 
@@ -301,6 +319,22 @@ class TopK(ItemScoring, Protocol):
         ...
 
 
+class Linked(NamedTuple):
+    """The items that are most similar to an item."""
+
+    rows: Rows  # most similar first, without the item itself
+    scores: NDArray[np.floating]
+
+
+@runtime_checkable
+class Linking(Recommender, Protocol):
+    """A recommender that may count which items the same users take: similar items by what it ranks by."""
+
+    def linked_items(self, item: int) -> Linked | None:
+        """The items that were counted together with an item; None if it does not count that."""
+        ...
+
+
 class Part(NamedTuple):
     """What one signal adds to a score."""
 
@@ -372,7 +406,7 @@ class Choosable(Recommender, Protocol):
 
 @runtime_checkable
 class Representing(Recommender, Protocol):
-    """A recommender with one vector per user and per item: similar items, neighbours, audiences."""
+    """A recommender with one vector per user and per item: neighbours, audiences and, without counts, similar items."""
 
     def user_vectors(self, rows: Rows) -> Tensor:
         """Vectors (B, D) of users, unit length or zero."""

@@ -25,6 +25,7 @@ from felrec.pretrained import check_name, load_weights, weights_folder
 from felrec.registry import model_kind
 from felrec.training.checkpoint import MANIFEST, RunDirectory
 from felrec.training.device import pick_device
+from felrec.training.distributed import SharedCheckpoints, joined
 from felrec.training.sink import MemoryCheckpoints
 from felrec.training.trainer import Listener
 
@@ -48,22 +49,39 @@ def train(
     listeners: tuple[Listener, ...] = (),
     progress: Progress | None = None,
 ) -> FittedModel:
-    """Train a model by name into the directory `out` and return it in its state after validation."""
+    """Train a model by name into the directory `out` and return it in its state after validation.
+
+    Processes that torchrun starts train together. The first one writes the directory; listeners hear of every process's
+    steps.
+    """
     out, given = Path(out), settings or {}
     check_name(out)
-    job = Job.of(data, model, given, device)
-    begun = _reopen(out, job, given) if resume and (out / MANIFEST).exists() else None
-    if begun:
-        job = job.as_begun(begun.manifest)
-    recommender = job.build()
-    with _tensorboard(job.training.tensorboard, out) as scalars:  # may fail, so before the run is created
-        run = begun or RunDirectory.create(out, job.manifest())
-        with run.alone():
-            if run.manifest["finished"]:
-                return load(out, device=device)
-            known = Known.of(job.split)
-            known.save(out)
-            return job.fit(recommender, run, known, (*listeners, *scalars), progress)
+    with joined() as peers:
+        job = Job.of(data, model, given, device, peers)
+        if not peers.leads:
+            return _follow(job, out, listeners)
+        begun = _reopen(out, job, given) if resume and (out / MANIFEST).exists() else None
+        if begun:
+            job = job.as_begun(begun.manifest)
+        recommender = job.build()
+        with _tensorboard(job.training.tensorboard, out) as scalars:  # may fail, so before the run is created
+            run = begun or RunDirectory.create(out, job.manifest())
+            with run.alone():
+                checkpoints = SharedCheckpoints.led(peers, run)
+                if run.manifest["finished"]:
+                    return load(out, device=device)
+                known = Known.of(job.split)
+                known.save(out)
+                return job.fit(recommender, checkpoints, known, (*listeners, *scalars), progress)
+
+
+def _follow(job: Job, out: Path, listeners: tuple[Listener, ...]) -> FittedModel:
+    """Train along with the process that writes the run."""
+    checkpoints = SharedCheckpoints.followed(job.peers)
+    if checkpoints.manifest["finished"]:
+        return load(out, device=job.device)
+    job = job.as_begun(checkpoints.manifest)
+    return job.fit(job.build(), checkpoints, Known.of(job.split), listeners)
 
 
 def load(path: Path | str, *, device: str = "cpu", settings: dict[str, Any] | None = None) -> FittedModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -144,6 +145,16 @@ def test_recommend_to_many(invoke: Invoke, run: Path, tmp_path: Path) -> None:
     assert sorted(found.filter(pl.col("user") == "1")["item"].to_list()) == [1, 2, 3]
 
 
+def test_shards_are_merged(invoke: Invoke, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "recs.parquet"
+    for shard in ("2/2", "1/2"):
+        assert f"to {out}.{shard[0]}-of-2" in invoke("recommend", run, "--all", "--out", out, "--shard", shard).stdout
+    merged = invoke("merge-recs", f"{out}.1-of-2", f"{out}.2-of-2", "--out", out)
+    assert "from 2 shards" in merged.stdout
+    invoke("recommend", run, "--all", "--out", tmp_path / "whole.parquet")
+    assert pl.read_parquet(out).equals(pl.read_parquet(tmp_path / "whole.parquet"))
+
+
 def test_kinds_are_shown_and_chosen(invoke: Invoke, tmp_path: Path) -> None:
     log, run = tmp_path / "shop.csv", tmp_path / "run"
     kinds = ["view"] * 8 + ["cart", "buy"]
@@ -152,7 +163,12 @@ def test_kinds_are_shown_and_chosen(invoke: Invoke, tmp_path: Path) -> None:
     shown = invoke("inspect", log).stdout
     assert "kinds (event_type)  view 80.0 %, " in shown
     assert "all count alike; choose with --where 'event_type=" in shown
+    assert re.search(r"or say what they mean, as in --kinds 'view=context,(cart=1,buy=1|buy=1,cart=1)'", shown)
     assert "values (rating)     0 to 4, median 2\n" in shown
+    assert "or say what they mean, as in --kinds 'value<2=0.5'" in shown
+    worth = invoke("inspect", log, "--kinds", "buy=2,cart=ignore,view=context,rating<1=negative")
+    assert "worth               count 11.1 %, context 88.9 %, negative 0.0 %" in worth.stdout
+    assert "left out 40 events that --kinds says to ignore" in worth.stderr
     chosen = invoke("inspect", log, "--where", "kind=buy,cart", "--where", "rating>3").stdout
     assert chosen.startswith("rows                40\n")
     trained = invoke(

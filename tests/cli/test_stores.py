@@ -19,7 +19,11 @@ from disks import flip, killed_copy
 from felrec import runs
 from felrec.data.events import EventColumns
 from felrec.data.reading.sources import read_log
+from felrec.service.engine.cluster.member import Member
 from felrec.service.engine.engine import Engine
+from felrec.service.maintenance.keeping_up import KeepingUp, begin_to_follow
+from felrec.service.maintenance.replaying import replay_store
+from felrec.service.maintenance.rewriting import new_store
 from felrec.store.sqlite import SqliteStore
 
 from .conftest import ENVIRONMENT, TINY, Felrec, command
@@ -103,6 +107,60 @@ def test_an_overlapping_log_is_refused_without_late(
     assert "2 events ingested, 0 already there, 0 late, 100 skipped; 1,502 in total" in done
 
 
+def test_older_events_are_merged_in_time_order(
+    store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec, invoke: Invoke
+) -> None:
+    """The store started with the state of a run, so the log of that run is needed to begin before it."""
+    rows, older, whole = pl.read_csv(log), tmp_path / "older.csv", tmp_path / "whole.csv"
+    early = rows.head(40).with_columns(timestamp=pl.col("timestamp") - 1_000_000)
+    pl.concat([early, rows.tail(20)]).write_csv(older)  # the store has the last 20
+    pl.concat([early, rows]).write_csv(whole)
+    asked = ("import", older, run, "--store", store, "--late", "merge")
+    refused = felrec(*asked)
+    assert refused.returncode == 2
+    assert "--training-log" in refused.stderr
+    done = invoke(*asked, "--training-log", log).stdout
+    assert "40 events merged, 20 already there; 1,540 in total; the store as it was: " in done
+    assert Path(done.split("as it was: ")[1].strip()).is_file()
+    straight = tmp_path / "straight.sqlite"
+    invoke("import", whole, run, "--store", straight, "--empty")
+    assert states(store, run) == states(straight, run)
+    again = invoke(*asked).stdout
+    assert "0 events ingested, 60 already there, 0 late; 1,540 in total" in again
+
+
+def test_newer_events_are_imported_without_building_the_store_again(
+    store: Path, run: Path, log: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    newer = tmp_path / "newer.csv"
+    rows = pl.read_csv(log)
+    rows.tail(5).with_columns(timestamp=pl.lit(rows["timestamp"].max()) + 1).write_csv(newer)
+    done = invoke("import", newer, run, "--store", store, "--late", "merge").stdout
+    assert "5 events ingested, 0 already there, 0 late; 1,505 in total" in done
+    assert not list(tmp_path.glob("*before*"))
+
+
+def test_users_and_items_without_recent_events_are_let_go(
+    tmp_path: Path, run: Path, felrec: Felrec, invoke: Invoke
+) -> None:
+    events, path = tmp_path / "events.csv", tmp_path / "s.sqlite"
+    times = [datetime(year, 3, 1, tzinfo=UTC).timestamp() for year in (2020, 2023, 2024)]
+    pl.DataFrame({"user": ["a", "b", "b"], "item": ["x", "x", "y"], "timestamp": times}).write_csv(events)
+    invoke("import", events, run, "--store", path, "--empty")
+    asked = ("forget", path, run, "--after", "400d")
+    told = "go of 1 users and 0 items without an event for 400d, with 1 events; 2 events are left"
+    assert f"would let {told}" in invoke(*asked, "--dry-run").stdout
+    assert "3 events in" in invoke("verify", path).stdout
+    done = invoke(*asked, "--keep").stdout
+    assert f": let {told}" in done
+    assert "3 events in" in invoke("verify", done.split("as it was: ")[1].strip()).stdout
+    assert "2 events in 1 blocks after an initial state of 0 events, 1 users, 2 items" in invoke("verify", path).stdout
+    assert "0 events ingested, 3 already there" in invoke("import", events, run, "--store", path).stdout
+    wrong = felrec("forget", path, run, "--after", "soon")
+    assert wrong.returncode == 2
+    assert "give hours, days or weeks" in wrong.stderr
+
+
 def test_an_interrupted_import_continues(tmp_path: Path, run: Path, felrec: Felrec) -> None:
     rows = pl.DataFrame({"user": range(40_000), "item": range(40_000), "timestamp": range(40_000)})
     rows = rows.with_columns(user=pl.col("user") % 500, item=pl.col("item") * 7 % 300)
@@ -144,6 +202,47 @@ def test_replay_with_other_weights(store: Path, run: Path, log: Path, tmp_path: 
     offline = {name: tensor.numpy().tobytes() for name, tensor in model.recommender.state().items()}
     assert states(new, better) == offline
     assert "0 events ingested, 1,500 already there" in invoke("import", log, better, "--store", new).stdout
+
+
+def test_a_store_that_started_from_a_run_is_followed(store: Path, run: Path, log: Path, tmp_path: Path) -> None:
+    with SqliteStore(store, "read") as seen:
+        contents = seen.load()
+    with new_store(tmp_path / "new.sqlite") as new:
+        replay_store(contents, runs.load("pretrained"), new, read_log(log))
+        begin_to_follow(new, contents, str(store))
+    member = Member.open(SqliteStore(store, shared=True), runs.load(run))
+    try:
+        member.submit(EventColumns.of(["missed"], ["tea"], [2e9])).result(30)
+        with SqliteStore(store, "write", shared=True) as old, SqliteStore(tmp_path / "new.sqlite", "write") as new:
+            keeping = KeepingUp(old, new, runs.load("pretrained"))
+            member.submit(EventColumns.of(["seen"], ["tea"], [2e9])).result(30)
+            assert keeping.behind == 1
+            assert keeping.step(1.0)
+            assert keeping.behind == 0
+            followed = new.load()
+    finally:
+        member.close()
+    rows = zip(followed.events.users.tolist()[1_500:], followed.events.items.tolist()[1_500:], strict=True)
+    named = [(followed.users[user], followed.items[item]) for user, item in rows]
+    assert named == [("missed", "tea"), ("seen", "tea")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("s.sqlite", "--out", "new.sqlite"), "--follow needs the run"),
+        (("s.sqlite", "pretrained", "--out", "n.sqlite", "--latest", "2026-11-17T12:00:00"), "cannot change times"),
+        (("postgresql://db/felrec", "pretrained", "--out", "new.sqlite"), "SQLite files only"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(arguments: tuple[str, ...], why: str, felrec: Felrec) -> None:
+    done = felrec("replay", *arguments, "--follow")
+    assert (done.returncode, why in done.stderr) == (2, True), done.stderr
+
+
+def test_a_database_is_not_switched(felrec: Felrec) -> None:
+    done = felrec("switch", "postgresql://db/felrec", "new.sqlite", "pretrained")
+    assert (done.returncode, "between SQLite files only" in done.stderr) == (2, True), done.stderr
 
 
 def test_replay_corrects_times_of_a_clock_that_was_ahead(

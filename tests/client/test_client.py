@@ -21,7 +21,8 @@ import polars as pl
 import pytest
 
 from felrec.client import AsyncClient, Client, calls
-from felrec.client.events import MOST_BYTES, MOST_ROWS, parts_of
+from felrec.client.events import parts_of
+from felrec.client.posts import MOST_BYTES, MOST_ROWS
 from felrec.client.retries import Retries, perhaps_done
 from felrec.errors import ConfigError, DataError, ServiceError
 
@@ -365,3 +366,51 @@ def test_the_client_knows_the_rules(url: str) -> None:
         listed = shop.list_items("popular", 3, exclude=["thing 1"], hours=1)
         assert listed.sort == "popular"
         assert "thing 1" not in {item.id for item in listed.items}
+
+
+def test_many_items_from_dictionaries_and_frames(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("felrec.client.posts.MOST_ROWS", 2)
+    moment = datetime(2030, 1, 1, tzinfo=UTC)
+    with Client(url) as shop:
+        rows: list[Any] = [
+            {"id": np.int64(90), "title": "Tea", "tags": ("hot",), "expires": moment},
+            {"id": "b"},
+            {"id": "c"},
+        ]
+        done = shop.put_items([*rows, {"title": "no id", "price": 2}, {"id": "e", "price": 2}])
+        assert (done.accepted, done.rejected[0].row, done.ignored) == (4, 3, {"price": 1})
+        assert (shop.item(90).tags, shop.item(90).expires) == (("hot",), moment.timestamp())
+        frame = pd.DataFrame(
+            {"item_id": [1, 2], "name": ["One", None], "expires": [moment, pd.NaT], "tags": ["a|b", None]}
+        )
+        assert shop.put_items(frame).accepted == 2
+        assert (shop.item(1).title, shop.item(1).tags, shop.item(2).title) == ("One", ("a", "b"), None)
+        assert shop.put_items(pl.DataFrame({"id": ["p"], "tags": [["x", "y"]]})).accepted == 1
+        assert shop.item("p").tags == ("x", "y")
+        assert shop.put_items([]).accepted == 0
+        with pytest.raises(DataError, match="give a dictionary"):
+            shop.put_items(["tea"])
+
+    async def use() -> int:
+        async with AsyncClient(url) as other:
+            return (await other.put_items([{"id": "z"}])).accepted
+
+    assert asyncio.run(use()) == 1
+
+
+def test_reports_of_impressions_and_clicks(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("felrec.client.posts.MOST_ROWS", 2)
+    with Client(url) as shop:
+        ticket = shop.recommend("ada", 3).ticket
+        assert ticket is not None
+        click = {"ticket": ticket, "kind": "click", "position": 2}
+        done = shop.report([(ticket, "impression"), (ticket, "click", 1), (ticket, "click", 9), click, click])
+        assert (done.accepted, done.repeated, [one.row for one in done.rejected]) == (4, 1, [2])
+        with pytest.raises(DataError, match="give \\(ticket, kind\\)"):
+            shop.report(["click"])  # type: ignore[list-item]
+
+    async def use() -> int:
+        async with AsyncClient(url) as other:
+            return (await other.report([(ticket, "click", 0)])).accepted
+
+    assert asyncio.run(use()) == 1

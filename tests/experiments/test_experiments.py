@@ -199,8 +199,8 @@ def test_cold_start_reports_when_new_items_reach_the_top(made: dict[str, Path]) 
         assert (curve["events_until_top_tenth"] is None) == (last["rank"] > TOP)
         assert curve["points"][0]["rank"] == 1.0  # before its first event no model can recommend it
     head, *rows = lines(page(made, "cold-start"), "earlier events of the item")
-    assert head[-1] == "top 10 %"
-    assert rows[1][-2] == f"{curves[1]['points'][-1]['rank']:.3f}"
+    assert head[-2:] == ["top 10 %", "hr@10"]
+    assert rows[1][-3] == f"{curves[1]['points'][-1]['rank']:.3f}"
 
 
 def test_over_time_counts_every_event_that_a_model_can_represent(made: dict[str, Path], log: Data) -> None:

@@ -294,7 +294,7 @@ def test_a_large_catalogue_bounds_what_a_loss_holds(monkeypatch: pytest.MonkeyPa
     asked: list[int] = []
     softmax_loss = made._softmax_loss
 
-    def counted(queries: Queries, targets: Rows, catalogue: Rows) -> torch.Tensor:
+    def counted(queries: Queries, targets: Events, catalogue: Rows) -> torch.Tensor:
         asked.append(len(queries))
         return softmax_loss(queries, targets, catalogue)
 
@@ -437,6 +437,30 @@ def test_the_loss_of_items_is_weighed() -> None:
     none, half, whole = losses
     assert whole > half > none
     assert abs((whole - none) - 2 * (half - none)) < 1e-4
+
+
+def test_an_item_is_new_with_few_events_that_began_lately() -> None:
+    made = model()
+    items = np.concatenate([np.zeros(1), np.ones(799), [2], np.full(2, 3), np.full(4, 4), np.full(16, 5)])
+    replay(made, Events.of(np.arange(len(items)), items, np.arange(len(items))))
+    assert made.signals.trend
+    newness = made.signals.trend.newness(np.arange(6, dtype=np.int32))
+    assert newness.tolist() == [0, 0, 1, 0.75, 0.5, 0]  # the first has one event, but an old one
+
+
+def test_events_of_new_items_are_all_learned_from_and_several_times() -> None:
+    items = np.concatenate([np.arange(400) % 4, [4]])
+    block = Events.of(np.arange(6), [0, 4, 1, 4, 2, 9], np.arange(401, 407))
+    trained = np.array([True, False, True, True, False, True])
+    learned = {}
+    for weight, catalogue in ((1.0, 9), (6.0, 9), (6.0, 5_009)):
+        made = model(new_item_weight=weight)
+        replay(made, Events.of(np.arange(401), items, np.arange(401)))
+        some = np.delete(np.arange(catalogue + 1, dtype=np.int32), 9)
+        learned[weight, catalogue] = made._learned_from(TimeBatch(block, trained), some).tolist()
+    assert learned[1.0, 9] == [0, 2, 3]  # item 9 is not in the catalogue
+    assert learned[6.0, 9] == [0, 1, 2, 3]  # hardly more than once in a small catalogue
+    assert learned[6.0, 5_009] == [0, 1, 1, 1, 1, 2, 3, 3, 3, 3]  # six times, of which two thirds are trained on
 
 
 def test_users_are_told_from_the_most_recent_ones_also_after_a_resume() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import felrec
 import needs
 from felrec import runs
 from felrec.data.synthetic import synthetic_log
@@ -96,6 +97,18 @@ def test_a_map_does_not_show_erased_users(engine: Engine) -> None:
     assert "a draft of their own" not in left
     assert [point.id for point in shown.items] == left
     assert cartographer.match(item=shown.items[0].id).version == shown.version != made.version
+
+
+def test_an_empty_store_says_so(tmp_path: Path) -> None:
+    engine = opened(felrec.load_pretrained(), tmp_path)
+    cartographer = Cartographer(engine)
+    said = cartographer.latest()
+    assert (said.ready, said.working) == (False, False)
+    assert said.message is not None
+    assert said.message.startswith("The store is empty")
+    post(engine, [("ada", "tea")])
+    assert cartographer.latest().message != said.message
+    engine.close()
 
 
 def test_without_open_tsne_it_says_what_to_install(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

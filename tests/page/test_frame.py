@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from .conftest import serving, watched
 
-VIEWS = ("live", "lab", "map", "health")
+VIEWS = ("live", "lab", "map", "trending", "data", "health")
 
 
 def background(page: Page) -> int:
@@ -54,7 +54,7 @@ def test_the_navigation_can_be_skipped(page: Page) -> None:
     expect(page).to_have_url(re.compile("#/health$"))
 
 
-@pytest.mark.parametrize("width", [600, 768, 880, 1024])
+@pytest.mark.parametrize("width", [360, 600, 768, 880, 1024])
 def test_all_views_can_be_reached_at_every_width(browser: Browser, service: str, width: int) -> None:
     with watched(browser, service, viewport={"width": width, "height": 800}) as page:
         page.goto("/#/health")

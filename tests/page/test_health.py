@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from .conftest import client, serving, watched
 
 
 def tile(page: Page, name: str) -> Locator:
@@ -33,3 +37,21 @@ def test_popularity_bias(page: Page, api: httpx.Client) -> None:
     expect(page.locator("#bias-over")).to_contain_text("request")
     expect(page.locator("#bias-chart rect")).to_have_count(10)
     expect(page.locator("#bias")).to_contain_text("Coverage")
+
+
+def test_clicks_and_the_test_against_trending(browser: Browser, run: Path, tmp_path: Path) -> None:
+    with serving(run, tmp_path / "store.sqlite", "--ab-trending", 0.5) as (url, _), watched(browser, url) as page:
+        page.goto("/#/health")
+        expect(page.locator("#clicks")).to_contain_text("No reports yet")
+        with client(url) as api:
+            for user in range(60):
+                found = api.get(f"/v1/users/{user}/recommendations?k=5").json()
+                clicked = [0] if found["arm"] == "model" else []
+                rows = [{"ticket": found["ticket"], "kind": "impression"}]
+                rows += [{"ticket": found["ticket"], "kind": "click", "position": place} for place in clicked]
+                api.post("/v1/feedback", json=rows).raise_for_status()
+        expect(page.locator("#clicks")).to_contain_text("+100.0 percentage points")
+        expect(page.locator("#clicks")).to_contain_text("the model's lists are clicked more often")
+        expect(page.locator("#clicks-chart path.line")).to_have_count(2)
+        expect(page.locator("#clicks-chart polygon.band")).to_have_count(2)
+        expect(page.locator("#clicks-over")).to_contain_text("test since")

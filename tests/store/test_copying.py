@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from felrec.store.copying import unfinished_copy
-from felrec.store.lease import lock_beside
+from felrec.store.file_locks import lock_beside
 from small_stores import begun, one_block
 
 UNIT = Path(__file__).resolve().parents[2] / "deploy" / "felrec-backup.service"

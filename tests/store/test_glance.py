@@ -9,6 +9,7 @@ import pytest
 from felrec.errors import StoreDamaged, StoreError, StoreMismatch
 from felrec.store.glance import Glance, glance
 from felrec.store.schema import FORMAT
+from felrec.store.sqlite import SqliteStore
 from stores import made_up, open_engine, post
 
 Files = dict[str, tuple[bytes, int, int]]
@@ -33,6 +34,15 @@ def test_it_sees_the_model_and_changes_nothing(tmp_path: Path) -> None:
     assert not seen.in_use
     assert seen.identity is not None
     assert seen.identity.model == engine.health().model
+
+
+def test_it_sees_processes_that_share_a_store(tmp_path: Path) -> None:
+    open_engine(tmp_path / "s").close()
+    with SqliteStore(tmp_path / "s", shared=True):
+        before = files(tmp_path)
+        assert glance(tmp_path / "s").in_use
+        assert files(tmp_path) == before
+    assert not glance(tmp_path / "s").in_use
 
 
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def test_other_stores_may_take_its_place(tmp_path: Path, which: str) -> None:
         connection = apsw.Connection(str(tmp_path / "other"))
         connection.execute("DELETE FROM meta WHERE name = 'store'; PRAGMA user_version = 1")
         connection.execute(
-            "DROP TABLE pages; DROP TABLE saves; CREATE TABLE state (row INTEGER PRIMARY KEY, value, crc)"
+            "DROP TABLE pages; DROP TABLE saves; DROP TABLE inbox; DROP TABLE changes;"
+            "CREATE TABLE state (row INTEGER PRIMARY KEY, value, crc)"
         )
         connection.close()
     shutil.copy(tmp_path / "other", tmp_path / "s")

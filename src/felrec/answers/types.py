@@ -45,6 +45,7 @@ class Receipt(Answer):
     ignored: dict[str, int] | None = field(
         default=None, metadata=about("in how many accepted events a field with an unknown name was ignored")
     )
+    left_out: int | None = field(default=None, metadata=about("events that the service's table of kinds leaves out"))
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,12 @@ class Recommendations(BestItems):
     """The best items, best first."""
 
     milliseconds: float
+    ticket: str | None = field(
+        default=None, metadata=about("names this list in reports of what became of it: POST /v1/feedback")
+    )
+    arm: Literal["model", "trending"] | None = field(
+        default=None, metadata=about("who made the list, if the user is part of a test: the model, or trending items")
+    )
 
 
 @dataclass(frozen=True)
@@ -199,6 +206,18 @@ class Item(Answer):
 
 
 @dataclass(frozen=True)
+class ItemsReceipt(Answer):
+    """What became of a post of items; the attributes of all that were accepted are on disk."""
+
+    accepted: int = field(metadata=about("rows; of several rows of one item the last one counts"))
+    rejected: tuple[Rejected, ...]
+    described_items: int = field(metadata=about("items in the store that have attributes, and deleted ones"))
+    ignored: dict[str, int] | None = field(
+        default=None, metadata=about("in how many accepted rows a field with an unknown name was ignored")
+    )
+
+
+@dataclass(frozen=True)
 class HistoryEntry(Answer):
     """An item that a user had; the time is null where the store never knew it."""
 
@@ -252,6 +271,72 @@ class FoundUsers(Answer):
     users: tuple[FoundUser, ...]
 
 
+# What became of recommendations
+
+
+@dataclass(frozen=True)
+class FeedbackReceipt(Answer):
+    """What became of reports of impressions and clicks."""
+
+    accepted: int
+    repeated: int = field(metadata=about("of the accepted ones: reported before, so not counted again"))
+    rejected: tuple[Rejected, ...]
+
+
+@dataclass(frozen=True)
+class Share(Answer):
+    """A share with its 95 % interval (Wilson); null if there is nothing to divide by."""
+
+    clicked: int
+    of: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class PlaceStats(Answer):
+    """Click rate of one place of lists."""
+
+    place: int = field(metadata=about("from 0, the best"))
+    clicked: int
+    of: int = field(metadata=about("impressions"))
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ArmStats(Answer):
+    """Click rates of the lists of one arm."""
+
+    arm: Literal["outside", "model", "trending"] = field(
+        metadata=about("who made the lists of a test: the model, or trending items. outside: not part of a test")
+    )
+    lists: Share = field(metadata=about("lists with a click, of those that were shown"))
+    impressions: Share = field(metadata=about("clicks, of all places that were shown"))
+    places: tuple[PlaceStats, ...] = field(metadata=about("the first 20 places"))
+
+
+@dataclass(frozen=True)
+class Difference(Answer):
+    """The difference of two shares, with its 95 % interval (Newcombe)."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class FeedbackStats(Answer):
+    """What became of recommendations, as far as clients have reported it."""
+
+    trending_share: float = field(metadata=about("of users who get trending items at the moment"))
+    since: float | None = field(metadata=about("when the last test began, in seconds since 1970"))
+    arms: tuple[ArmStats, ...] = field(metadata=about("arms with reports"))
+    difference: Difference | None = field(metadata=about("share of lists with a click, model minus trending"))
+
+
 # The service itself
 
 
@@ -283,6 +368,18 @@ class Evenness(Answer):
 
 
 @dataclass(frozen=True)
+class Membership(Answer):
+    """A process among others with the same store."""
+
+    role: Literal["writer", "reader"]
+    writer: str = field(metadata=about("the name of the process that writes; empty: none at the moment"))
+    behind: int = field(metadata=about("entries of the change log that this process has not applied yet"))
+    age_ms: float = field(metadata=about("for how long its answers may have been out of date, in milliseconds"))
+    inbox: int = field(metadata=about("writes that wait for the process that writes"))
+    token: int = field(metadata=about("number of the lease of the process that writes: it grows with each change"))
+
+
+@dataclass(frozen=True)
 class EngineStats(Answer):
     """The numbers of the engine."""
 
@@ -305,6 +402,7 @@ class EngineStats(Answer):
     clock: float = field(metadata=about("time of the newest event"))
     clock_problem: str | None = field(metadata=about("what is wrong with the machine's clock, or the times of events"))
     store_bytes: int
+    membership: Membership | None = field(metadata=about("null: no other process shares the store"))
     rebuilding: bool = field(metadata=about("whether the state will be rebuilt from the journal after an erasure"))
 
 
@@ -317,6 +415,7 @@ class Stats(EngineStats):
     latencies: dict[str, Latency] = field(metadata=about("by the last word of a route"))
     memory_bytes: int
     bias: Evenness
+    feedback: FeedbackStats
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,24 @@ from felrec.cli import (
     audit,
     backup,
     compare,
+    consume,
     datasets,
     demo,
     evaluate,
     export,
+    forget,
     import_log,
     inspect,
+    items,
     keys,
+    merge_recs,
     models,
     pretrain,
     recommend,
     replay,
     reproduce,
     serve,
+    switch,
     train,
     tune,
     verify,
@@ -51,9 +56,14 @@ app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("tune")(tune.tune)
 app.command("recommend")(recommend.recommend)
+app.command("merge-recs")(merge_recs.merge_recs)
 app.command("serve")(serve.serve)
+app.command("consume")(consume.consume)
 app.command("import")(import_log.import_log)
+app.add_typer(items.app, name="items")
 app.command("replay")(replay.replay)
+app.command("switch")(switch.switch)
+app.command("forget")(forget.forget)
 app.command("export")(export.export)
 app.command("backup")(backup.backup)
 app.command("verify")(verify.verify)

@@ -8,18 +8,19 @@ from typing import Annotated
 import typer
 
 from felrec.cli.options import LogColumns, with_option_groups
-from felrec.cli.stores import StoreFile, TrainingLog, require_extra
+from felrec.cli.stores import Namespace, StoreAddress, TrainingLog, require_extra
 from felrec.errors import ConfigError
 
 
 @with_option_groups
 def export(
-    store: StoreFile,
+    store: StoreAddress,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Log to write: .parquet or .csv.")],
     log: TrainingLog = None,
     journal: Annotated[
         bool, typer.Option("--journal", help="Export only the journal, without the log of the run.")
     ] = False,
+    namespace: Namespace = None,
     *,
     columns: LogColumns,
 ) -> None:
@@ -33,11 +34,12 @@ def export(
       felrec export store.sqlite events.parquet
       felrec export runs/s/store.sqlite events.parquet --log old-events.parquet
       felrec train events.parquet --out runs/new
+      felrec export postgresql://felrec@db/felrec events.parquet --namespace shop-a
     """  # noqa: D301
     require_extra()
     from felrec.service.maintenance.exporting import WRITERS, events_of
     from felrec.service.maintenance.replaying import check_log
-    from felrec.store.sqlite import SqliteStore
+    from felrec.store.opening import open_store
 
     if out.exists():
         raise ConfigError(f"{out} exists; give the log another name")
@@ -48,7 +50,7 @@ def export(
     if journal and log is not None:
         raise ConfigError("give either --log LOG or --journal")
     first = columns.read(log) if log else None
-    with SqliteStore(store, "read") as opened:
+    with open_store(store, "read", namespace=namespace) as opened:
         contents = opened.load()
     if not journal:
         check_log(contents, first)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from felrec.cli.options import Device, Log, LogColumns, with_option_groups
-from felrec.cli.stores import require_extra, run_of, store_of
+from felrec.cli.stores import Namespace, StoreOption, file_to_rewrite, require_extra, run_of, shown, store_of
+
+if TYPE_CHECKING:
+    from felrec.data.log import InteractionLog
+    from felrec.fitted import FittedModel
 
 
 @with_option_groups
@@ -19,19 +23,27 @@ def import_log(
         Path | None,
         typer.Argument(metavar="[DIR]", help="Run of the store; default: the run that holds it, or pretrained."),
     ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option("--store", metavar="PATH", help="File of the store; default: store.sqlite in DIR, or here."),
-    ] = None,
+    store: StoreOption = None,
     empty: Annotated[
         bool, typer.Option("--empty", help="Start a new store empty, not from the state of the run.")
     ] = False,
     late: Annotated[
-        Literal["refuse", "take", "skip"],
+        Literal["refuse", "take", "skip", "merge"],
         typer.Option(
-            "--late", help="Events older than the newest in the store: refuse the log, ingest as current, or skip."
+            "--late",
+            help="Events older than the newest in the store: refuse the log, ingest as current, skip, or merge in time"
+            " order.",
         ),
     ] = "refuse",
+    training_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--training-log",
+            metavar="LOG",
+            help="For --late merge: training log of the run that the store started from.",
+        ),
+    ] = None,
+    namespace: Namespace = None,
     device: Device = "cpu",
     *,
     columns: LogColumns,
@@ -43,11 +55,20 @@ def import_log(
     its end, only the added events are imported. If rows were inserted in between, or the log overlaps with another one,
     --late skip imports only events that are newer than the newest event in the store.
 
+    --late merge is for history that you find after the store has begun. It builds a new store of all events in time
+    order, leaves out those that the store has (same user, item, time and weight), and puts it in place of the old one
+    once it is complete. Stop the service first. The old store is kept beside; delete it when you are content.
+
+    A store in a PostgreSQL database must not be served meanwhile, as a file: send events to a running service with
+    POST /v1/interactions or felrec consume instead.
+
     \b
     Example:
       felrec import events.parquet
       felrec import events.parquet runs/q
       felrec import last-seven-days.csv --store runs/q/store.sqlite --late skip
+      felrec import last-year.parquet --store store.sqlite --late merge
+      felrec import events.parquet runs/q --store postgresql://felrec@db/felrec --namespace shop-a
     """  # noqa: D301
     require_extra()
     from felrec import runs
@@ -55,10 +76,11 @@ def import_log(
     from felrec.service.engine.engine import Engine
     from felrec.service.maintenance.importing import import_log as import_into
     from felrec.service.maintenance.importing import taken_before, without_invalid_ids
-    from felrec.store.sqlite import SqliteStore
+    from felrec.store.opening import open_store
 
-    path = store or store_of(run or Path("pretrained"))
-    model = runs.load(run_of(run, path), device=device)
+    address = store or str(store_of(run or Path("pretrained")))
+    name = shown(address, namespace)
+    model = runs.load(run_of(run, address), device=device)
     events = columns.read(log)
     if columns.bad_rows == "skip":
         rows = len(events)
@@ -66,9 +88,15 @@ def import_log(
         if reasons:
             left_out = rows - len(events)
             typer.echo(f"{log}: left out {left_out:,} events with invalid ids: {'; '.join(reasons)}", err=True)
-    engine = Engine.open(SqliteStore(path), model, empty=empty)
+    if late == "merge":
+        file = file_to_rewrite(address, "felrec import --late merge")
+        if file.is_file() and _merged(file, model, events, columns.read(training_log) if training_log else None):
+            return
+        late = "refuse"  # the store has no newer event
+    engine = Engine.open(open_store(address, namespace=namespace), model, empty=empty)
     try:
-        with counting_bar(f"{path.name}: importing {log.name}", len(events) - taken_before(engine, events)) as progress:
+        missing = len(events) - taken_before(engine.base, engine.notes, events)
+        with counting_bar(f"{Path(name).name}: importing {log.name}", missing) as progress:
             done = import_into(engine, events, progress, late=late)
         total = engine.health().events
     except KeyboardInterrupt:
@@ -77,6 +105,34 @@ def import_log(
     finally:
         engine.close()
     typer.echo(
-        f"{path}: {done.events:,} events ingested, {done.before:,} already there, {done.late:,} late"
+        f"{name}: {done.events:,} events ingested, {done.before:,} already there, {done.late:,} late"
         f"{f', {done.skipped:,} skipped' if done.skipped else ''}; {total:,} in total"
     )
+
+
+def _merged(path: Path, model: FittedModel, events: InteractionLog, base: InteractionLog | None) -> bool:
+    """Merge a log into a store; returns False, and changes nothing, if none of its events would be late."""
+    from felrec.cli.progress import counting_bar
+    from felrec.service.engine.identity import check_identity
+    from felrec.service.engine.limits import Limits
+    from felrec.service.maintenance.merging import comes_late, merge_log
+    from felrec.service.maintenance.replaying import fill_store
+    from felrec.service.maintenance.rewriting import name_of_old, new_store, to_rewrite
+
+    with to_rewrite(path) as contents:
+        check_identity(str(path), contents.identity, model)
+        if not comes_late(contents, events):
+            return False
+        journal, notes, done = merge_log(contents, events, base)
+        kept = name_of_old(path)
+        if done.events:
+            with (
+                counting_bar(f"{path.name}: applying all events again", len(journal)) as progress,
+                new_store(path, kept) as new,
+            ):
+                fill_store(new, model, journal.blocks(Limits()), contents, notes, progress)
+    typer.echo(
+        f"{path}: {done.events:,} events merged, {done.before:,} already there; {len(journal):,} in total"
+        f"{f'; the store as it was: {kept}' if done.events else ''}"
+    )
+    return True

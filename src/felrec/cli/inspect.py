@@ -9,6 +9,8 @@ import typer
 
 from felrec.cli.options import Log, LogColumns, with_option_groups
 
+_NEGATIVE = ("dislike", "downvote", "hide")  # kinds of events that hardly mean anything else
+
 
 @with_option_groups
 def inspect_log(
@@ -20,12 +22,13 @@ def inspect_log(
     """Summarise a log.
 
     Shows rows, users, items, time span, history lengths, repeats, ties, the share of each partition, and
-    kinds and values of events if there are any.
+    kinds and values of events if there are any; with --kinds also what they are worth.
 
     \b
     Example:
       felrec inspect ratings.csv --user-col userId --item-col movieId
       felrec inspect shop.parquet --where 'kind=purchase'
+      felrec inspect shop.parquet --kinds 'view=context,purchase=1,dislike=negative'
     """  # noqa: D301
     from felrec.data.summary import inspect
 
@@ -62,19 +65,31 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _details(about: dict[str, Any]) -> list[tuple[str, str]]:
-    """Kinds and values, which do not count unless the user chooses by them."""
+    """Kinds and values, which mean nothing unless the user says so."""
     from felrec.evaluation.text import share
 
-    lines, kinds, values = [], about["kinds"], about["values"]
+    lines, kinds, values, worth = [], about["kinds"], about["values"], about["worth"]
     if kinds:
         shown = ", ".join(f"{kind or 'missing'} {share(part)}" for kind, part in list(kinds["shares"].items())[:8])
         lines.append((f"kinds ({kinds['column']})", shown))
-        if len(kinds["shares"]) > 1:
+        if len(kinds["shares"]) > 1 and not worth:
             rarest = min(kinds["shares"], key=lambda kind: kinds["shares"][kind])
             lines.append(("", f"all count alike; choose with --where '{kinds['column']}={rarest}'"))
+            lines.append(("", f"or say what they mean, as in --kinds '{_table(list(kinds['shares']))}'"))
     if values:
         shown = f"{values['lowest']:,g} to {values['highest']:,g}, median {values['median']:,g}"
         lines.append((f"values ({values['column']})", shown))
-        if values["lowest"] < values["highest"]:
-            lines.append(("", f"all count alike; choose with --where '{values['column']}>={values['median']:g}'"))
+        if values["lowest"] < values["highest"] and not worth:
+            median = f"{values['median']:g}"
+            lines.append(("", f"all count alike; choose with --where '{values['column']}>={median}'"))
+            lines.append(("", f"or say what they mean, as in --kinds 'value<{median}=0.5'"))
+    if worth:
+        lines.append(("worth", ", ".join(f"{meaning} {share(part)}" for meaning, part in worth.items())))
     return lines
+
+
+def _table(kinds: list[str]) -> str:
+    """A table of kinds to begin with: the most frequent kind is context, what sounds so is negative, others count."""
+    named = [kind for kind in kinds if kind and not set(kind) & set(",=<>'")][:8]
+    rest = (f"{kind}={'negative' if kind.lower() in _NEGATIVE else 1}" for kind in named[1:])
+    return ",".join((f"{named[0]}=context", *rest)) if named else "*=1"

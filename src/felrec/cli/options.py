@@ -67,6 +67,14 @@ class LogColumns:
         list[str] | None,
         typer.Option(metavar="CONDITION", help="Read only such rows: 'kind=purchase' or 'rating>=4'; repeatable."),
     ] = None
+    kinds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="What kinds of events mean: 'view=context,purchase=2,dislike=negative,spam=ignore,rating<3=negative',"
+            " or a TOML file with such a table.",
+        ),
+    ] = None
     newest: Annotated[int | None, typer.Option(metavar="N", min=1, help="Use only the newest N events of the log.")] = (
         None
     )
@@ -87,6 +95,8 @@ class LogColumns:
         read = read_log(log, **asdict(self) | {"where": self.where or ()})
         if read.skipped:
             typer.echo("\n  ".join((f"{log}: {read.skipped}", *read.skipped.reasons)), err=True)
+        if read.ignored:
+            typer.echo(f"{log}: left out {read.ignored:,} events that --kinds says to ignore", err=True)
         return read
 
     def read_each(self, logs: Sequence[Path]) -> list[InteractionLog]:
@@ -177,11 +187,12 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def resumable(option: str = " --resume") -> Iterator[None]:
+def resumable(option: str = " --resume", program: str = "felrec", silent: bool = False) -> Iterator[None]:
     """On Ctrl-C print the command that continues, with `option` appended, and exit with code 130."""
     try:
         yield
     except KeyboardInterrupt:
         arguments = [argument for argument in sys.argv[1:] if argument != "--resume"]
-        print(f"\ninterrupted; continue with felrec {shlex.join(arguments)}{option}", file=sys.stderr)
+        if not silent:
+            print(f"\ninterrupted; continue with {program} {shlex.join(arguments)}{option}", file=sys.stderr)
         raise typer.Exit(130) from None

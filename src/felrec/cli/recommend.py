@@ -32,6 +32,10 @@ class ManyUsers:
     out: Annotated[
         Path | None, typer.Option(metavar="F", help="File for many users, Parquet or CSV: user, place, item, score.")
     ] = None
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="3/16", help="Only this part of the users; felrec merge-recs joins all parts."),
+    ] = None
 
     @property
     def wanted(self) -> bool:
@@ -72,6 +76,7 @@ def recommend(
       felrec recommend runs/q --item 1193
       felrec recommend runs/q --all -k 10 --out recs.parquet
       felrec recommend runs/q --users vips.txt --candidates on-sale.csv --out recs.csv
+      felrec recommend runs/q --all --out recs.parquet --shard 3/16
     """  # noqa: D301
     _check(user, item, many, exclude_seen, candidates, as_json)
     from felrec import runs
@@ -108,6 +113,8 @@ def _check(
         raise ConfigError("--all and --users write a file; give its name with --out recs.parquet")
     if not many.wanted and many.out is not None:
         raise ConfigError("--out is for --all and --users; for one user, redirect the output of --json")
+    if not many.wanted and many.shard is not None:
+        raise ConfigError("--shard is for --all and --users; omit it for one user or item")
     if many.wanted and as_json:
         raise ConfigError("--json is for one user or item; --out writes Parquet or CSV")
     if item is not None and (exclude_seen != "auto" or candidates is not None):
@@ -119,7 +126,7 @@ def _recommend_to_many(
 ) -> None:
     import hashlib
 
-    from felrec.batch import BatchJob, check_output
+    from felrec.batch import BatchJob, Shard, check_output
     from felrec.cli.progress import counting_bar
     from felrec.data.reading.id_lists import read_id_list
     from felrec.training.checkpoint import MANIFEST
@@ -128,12 +135,14 @@ def _recommend_to_many(
     check_output(many.out)
     users = model.user_ids.series if many.users is None else read_id_list(many.users, "user")
     source = hashlib.sha256((run / MANIFEST).read_bytes()).hexdigest()
-    job = BatchJob(model, source, users, k, seen, only)
+    shard = Shard.read(many.shard or "1/1")
+    out, job = shard.file(many.out), BatchJob(model, source, users, k, seen, only, shard)
+    users = shard.of(users)
     with resumable(""), counting_bar("recommending", len(users), "users") as progress:
         rows = job.run(many.out, progress)
     new = int((model.user_ids.rows(users) < 0).sum())
     note = f"; {new:,} of them have no events, so they get what a new user gets" if new else ""
-    typer.echo(f"wrote {rows:,} recommendations for {len(users):,} users to {many.out}{note}")
+    typer.echo(f"wrote {rows:,} recommendations for {len(users):,} users to {out}{note}")
 
 
 def _show(found: dict[str, list[Scored]], titles: dict[str, str], as_json: bool, about: dict[str, str]) -> None:

@@ -5,20 +5,33 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from felrec.cli.options import Device, LogColumns, Run, with_option_groups
-from felrec.cli.stores import StoreFile, TrainingLog, require_extra
-from felrec.errors import StoreError
+from felrec.cli.follow import keep_up
+from felrec.cli.options import Device, LogColumns, with_option_groups
+from felrec.cli.stores import Namespace, StoreAddress, TrainingLog, require_extra, shown, store_file
+from felrec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from felrec.data.log import InteractionLog
+    from felrec.store.protocol import Contents, SharedStore
 
 
 @with_option_groups
 def replay(
-    store: StoreFile,
-    run: Run,
-    out: Annotated[Path, typer.Option("--out", metavar="NEW", help="File of the new store.")],
+    store: StoreAddress,
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]", help="Run whose weights the new store gets; default: a copy of the store as it is."
+        ),
+    ] = None,
+    *,
+    out: Annotated[
+        str, typer.Option("--out", metavar="NEW", help="The new store: a file that does not exist, or postgresql://….")
+    ],
     log: TrainingLog = None,
     latest: Annotated[
         datetime | None,
@@ -26,45 +39,103 @@ def replay(
             "--latest", metavar="TIME", help="UTC; events with a later time get that of the newest event before them."
         ),
     ] = None,
+    namespace: Namespace = None,
+    new_namespace: Annotated[
+        str | None,
+        typer.Option("--out-namespace", metavar="NAME", help="The namespace of the new store, default: the same."),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Then keep NEW as new as STORE, until felrec switch or Ctrl-C.")
+    ] = False,
     device: Device = "cpu",
-    *,
     columns: LogColumns,
 ) -> None:
-    """Rebuild a store with the weights of another run.
+    """Rebuild a store with the weights of another run, or move it to another place.
 
-    Replays the journal of the old store, which is only read and may be in use by a service. The new store appears once
-    it is complete. To switch, stop the service, replay again if new events arrived, and serve the new store.
+    With a run, the journal of the old store is replayed with its weights. Without one, everything is copied as it is,
+    also from a file to PostgreSQL or back: events, ids, items, receipts and the state, bit by bit.
+
+    The old store is only read and may be in use by a service. The new store appears once it is complete; an attempt
+    that was killed is removed by the next one.
+
+    With --follow it then applies the events that arrive, so that felrec switch can move a service to the new store
+    without a stop. Both are files, and the service must run with --processes or --shared. The same command goes on
+    after Ctrl-C.
 
     --latest corrects the times of events that were stored while the machine's clock was ahead.
 
     \b
     Example:
       felrec replay runs/q/store.sqlite runs/better --out runs/better/store.sqlite --log events.parquet
+      felrec replay store.sqlite runs/better --out new.sqlite --follow
       felrec replay store.sqlite pretrained --out corrected.sqlite --latest 2026-11-17T12:00:00
+      felrec replay store.sqlite --out postgresql://felrec@db/felrec --namespace shop-a
+      felrec replay postgresql://felrec@db/felrec --namespace shop-a --out store.sqlite
     """  # noqa: D301
-    if out.exists():
-        raise StoreError(f"{out} exists; give the new store another name")
+    if run is None and (log or latest):
+        raise ConfigError("--log and --latest need the run whose weights the new store gets; give its directory")
     require_extra()
+    if follow:
+        if run is None or latest:
+            raise ConfigError("--follow needs the run whose weights the new store gets, and cannot change times")
+        _follow(store, run, out, columns.read(log) if log else None, device)
+        return
+    from felrec.service.maintenance.rewriting import store_at
+    from felrec.store.opening import is_address, open_store
+
+    here = namespace if is_address(store) or not is_address(out) else None
+    there = new_namespace or (namespace if is_address(out) else None)
+    with store_at(out, there) as new:
+        with open_store(store, "read", namespace=here) as old:
+            contents = old.load()
+        if run is None:
+            done = _copy(contents, new)
+        else:
+            base = columns.read(log) if log else None
+            done = _replay(contents, new, run, base, latest, device)
+    typer.echo(f"{shown(out, there)}: {done}")
+
+
+def _copy(contents: Contents, new: SharedStore) -> str:
+    from felrec.cli.progress import counting_bar
+    from felrec.service.maintenance.copying import copy_store
+
+    with counting_bar("copying the journal", len(contents.events)) as progress:
+        copy_store(contents, new, progress)
+    users, items = (sum(name is not None for name in ids) for ids in (contents.users, contents.items))
+    return f"copied as it is, with {len(contents.events):,} events of the journal, {users:,} users, {items:,} items"
+
+
+def _replay(
+    contents: Contents, new: SharedStore, run: Path, base: InteractionLog | None, latest: datetime | None, device: str
+) -> str:
     from felrec import runs
     from felrec.cli.progress import counting_bar
     from felrec.service.maintenance.replaying import events_to_replay, replay_store
-    from felrec.store.sqlite import SqliteStore
 
     model = runs.load(run, device=device)
-    with SqliteStore(store, "read") as old:
-        contents = old.load()
-    base = columns.read(log) if log else None
     no_later = latest.replace(tzinfo=UTC).timestamp() if latest else inf
-    unfinished = out.with_name(f".{out.name}.new")
-    for left in out.parent.glob(f"{unfinished.name}*"):
-        left.unlink()
-    with (
-        counting_bar(f"{out.name}: replaying the journal", events_to_replay(contents, base)) as progress,
-        SqliteStore(unfinished) as new,
-    ):
+    with counting_bar("replaying the journal", events_to_replay(contents, base)) as progress:
         replay_store(contents, model, new, base, progress, no_later)
-        new.backup(out)
-        events = len(new.load().events)
-    for left in out.parent.glob(f"{unfinished.name}*"):
-        left.unlink()
-    typer.echo(f"{out}: {events:,} events replayed with {model.name} of {run}")
+    return f"{len(new.load().events):,} events replayed with {model.name} of {run}"
+
+
+def _follow(store: str, run: Path, out: str, base: InteractionLog | None, device: str) -> None:
+    from felrec import runs
+    from felrec.service.maintenance.keeping_up import begin_to_follow
+    from felrec.service.maintenance.rewriting import new_store
+    from felrec.store.sqlite import SqliteStore
+
+    here, there = store_file(store), store_file(out)
+    if here is None or there is None:
+        raise ConfigError("--follow is for SQLite files only; on PostgreSQL stop the service, then replay")
+    here, there = here.resolve(), there.resolve()  # they are noted in the stores
+    if not there.exists():
+        with new_store(there) as new:
+            with SqliteStore(here, "read") as old:
+                contents = old.load()
+            contents.inbox.clear()  # the service is about to do it: it comes as a change
+            done = _replay(contents, new, run, base, None, device)
+            begin_to_follow(new, contents, str(here))
+        typer.echo(f"{there}: {done}")
+    keep_up(here, there, runs.load(run, device=device))

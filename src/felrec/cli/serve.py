@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -10,7 +11,7 @@ import typer
 
 from felrec.cli.options import Run, with_option_groups
 from felrec.cli.serve_limits import LimitOptions, read_memory
-from felrec.cli.stores import store_of
+from felrec.cli.stores import store_file, store_of
 from felrec.errors import ConfigError, how_to_install
 
 if TYPE_CHECKING:
@@ -21,17 +22,50 @@ if TYPE_CHECKING:
 def serve(
     run: Run = Path("pretrained"),
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="PATH", help="SQLite file; default: store.sqlite in DIR, or here.")
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="PLACE",
+            envvar="FELREC_STORE",
+            help="SQLite file, or postgresql://…; default: store.sqlite in DIR, or here.",
+        ),
     ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", metavar="NAME", envvar="FELREC_NAMESPACE", help="Which store of a PostgreSQL database."
+        ),
+    ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", metavar="N", min=1, help="Processes that answer at this address.")
+    ] = 1,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Let other felrec serve have the file open too; one of them writes.")
+    ] = False,
+    never_lead: Annotated[
+        bool, typer.Option("--never-lead", help="Only follow: leave writing to other processes of the store.")
+    ] = False,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 picks a free port.")] = 8000,
     keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help="File of API keys.")] = None,
     audit: Annotated[
         Path | None, typer.Option("--audit", metavar="FILE", help="Record writes and erasures, as JSON lines.")
     ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(
+            "--kinds", metavar="TABLE", help="What kinds of events mean, as in felrec import; default: all count alike."
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Say what is open, unprotected or missing, and do not start.")
     ] = False,
+    ab_trending: Annotated[
+        float,
+        typer.Option(
+            "--ab-trending", metavar="SHARE", min=0, max=0.99, help="Share of users who get trending items, as a test."
+        ),
+    ] = 0.0,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads per computation.")] = 1,
     *,
     limits: LimitOptions,
@@ -44,39 +78,64 @@ def serve(
     At a limit of users, items or memory it refuses what is new and goes on for what it knows. A share of memory (80%)
     is one of the machine's memory, or of the limit of its container or systemd service.
 
+    With --ab-trending 0.05 a twentieth of the users gets trending items instead of the model's. Report impressions and
+    clicks to POST /v1/feedback: /v1/stats and the page then compare the click rates of both, with intervals.
+
+    With --processes, or with a PostgreSQL database, any number of processes share a store: one of them writes, the
+    others follow it, and one takes over when it dies.
+
     With --check the exit code is 0 if all is well, 1 after a warning and 2 after an error; nothing on disk changes.
 
     \b
     Example:
       felrec serve
       felrec serve runs/s
+      felrec serve runs/s --kinds view=context,purchase=1,dislike=negative
       felrec serve runs/q --store /var/lib/felrec/store.sqlite --host 0.0.0.0 --keys keys.json
+      felrec serve runs/q --processes 4
+      felrec serve runs/q --store postgresql://felrec@db/felrec --namespace shop-a
       felrec serve runs/q --store /var/lib/felrec/store.sqlite --host 0.0.0.0 --keys keys.json --check
     """  # noqa: D301
     require_extra()
+    from felrec.data.kinds import KindTable
     from felrec.service.http.keys import KeyFile
     from felrec.service.http.listening import allow_connections, check_access, listen
     from felrec.service.http.logs import log_to_stderr
+    from felrec.service.http.supervising import split_into
 
     read_memory(limits.max_memory)  # before anything is opened
-    key_file, store = KeyFile(keys) if keys else None, store or store_of(run)
-    if check:
+    table = KindTable.of(kinds)
+    key_file = KeyFile(keys) if keys else None
+    address = store or str(store_of(run))
+    path = store_file(address)
+    if check and path is None:
+        raise ConfigError("--check looks at the files of a service; check a database with felrec verify")
+    if check and path is not None:
         from felrec.service.http.preflight import Start
 
-        _check(Start(run, store, host, port, key_file, audit, limits.max_connections))
+        _check(Start(run, path, host, port, key_file, audit, limits.max_connections))
     check_access(host, key_file)
     listener = listen(host, port)
     allow_connections(limits.max_connections)
+    number = split_into(processes) if processes > 1 else 0  # before there are threads
 
     import torch
 
     from felrec.service.http.audit import AuditLog, Digests
-    from felrec.service.http.server import LIMITS, serve_run
+    from felrec.service.http.server import LIMITS, StorePlace, serve_run
 
     log_to_stderr()
     torch.set_num_threads(threads)  # requests run concurrently, so one thread each is enough
-    log = AuditLog(audit, Digests.beside(store)) if audit else None
-    serve_run(run, store, listener, key_file, _announce, limits.state(LIMITS), log, limits.connections())
+    log = AuditLog(audit, Digests.beside(path or audit)) if audit else None
+    place = StorePlace(address, namespace, shared or processes > 1 or path is None)
+    if never_lead and not place.shared:
+        raise ConfigError("--never-lead: nobody else has this store open; give --shared, or a database")
+    if limits.forget_after and place.shared:
+        raise ConfigError("--forget-after: processes share this store; stop them and use felrec forget")
+    state_limits = replace(limits.state(LIMITS, processes), may_lead=not never_lead)
+    settings = state_limits, log, limits.connections(), ab_trending, table
+    announce = _announce if number == 0 else _say_nothing
+    serve_run(run, place, listener, key_file, announce, *settings)
 
 
 def _check(start: Start) -> NoReturn:
@@ -91,6 +150,10 @@ def _check(start: Start) -> NoReturn:
 
 def _announce(url: str) -> None:
     typer.echo(f"serving at {url} (stop with Ctrl-C)")
+
+
+def _say_nothing(url: str) -> None:
+    """The first process announces the address of all."""
 
 
 def require_extra() -> None:

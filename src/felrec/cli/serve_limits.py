@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from felrec.cli.durations import read_duration
 from felrec.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,9 +36,27 @@ class LimitOptions:
             metavar="SIZE", help="Refuse new users and items beyond this memory of the process: 2GB, 75% or none."
         ),
     ] = "80%"
+    forget_after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Let go of users and items without an event for hours, days or weeks, such as 400d."
+        ),
+    ] = None
     save_every: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0.1, help="Save the state after this time, or sooner when there is much."),
+    ] = 10.0
+    lease: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.5,
+            help="If processes share a store: another one writes after so long a silence.",
+        ),
+    ] = 2.0
+    max_behind: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.5, help="If processes share a store: not ready when further behind."),
     ] = 10.0
 
     def connections(self) -> ConnectionLimits:
@@ -45,14 +65,18 @@ class LimitOptions:
 
         return ConnectionLimits(self.max_connections, self.max_connections_per_address)
 
-    def state(self, limits: Limits) -> Limits:
-        """The same limits of an engine, with those of its state."""
+    def state(self, limits: Limits, processes: int = 1) -> Limits:
+        """The same limits of an engine, with those of its state; so many processes share the memory."""
+        memory = read_memory(self.max_memory)
         return replace(
             limits,
             users=self.max_users,
             items=self.max_items,
-            memory=read_memory(self.max_memory),
+            memory=memory and memory // processes,
+            forget_after=read_duration(self.forget_after, "--forget-after") if self.forget_after else inf,
             save_seconds=self.save_every,
+            lease_seconds=self.lease,
+            behind_seconds=self.max_behind,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,13 +26,14 @@ def train(
     """Train a model on a log.
 
     Uses the first 80 % of the events to train and the next 10 % to pick the best epoch. The last 10 % are for testing.
-    --split cuts the log elsewhere.
+    --split cuts the log elsewhere. Several processes, which torchrun starts, train FELRec-S, -Q and -P together.
 
     \b
     Example:
       felrec train events.parquet --out runs/s
       felrec train events.parquet --out runs/s --resume
       felrec train events.parquet --model felrec-q --out runs/q --epochs 5 --set width=64
+      torchrun --standalone --nproc-per-node 2 -m felrec train events.parquet --model felrec-q --out runs/q
     """  # noqa: D301
     from felrec import runs
     from felrec.cli.progress import TerminalReporter
@@ -39,14 +41,18 @@ def train(
     from felrec.data.published_splits import split_by
     from felrec.registry import model_kind
     from felrec.training.checkpoint import RunDirectory
+    from felrec.training.distributed import launched, rank
 
     kind, settings = model_kind(model), training.settings()
     divide(settings, kind.settings, kind.name)  # report a misspelt setting before a large log is read
     split = split_by(cut, columns.read(log))
-    with resumable(), TerminalReporter().training(model, out) as progress:
-        runs.train(
-            split, model, out, settings, device=device, resume=training.resume, listeners=(progress,), progress=progress
-        )
+    begin = partial(runs.train, split, model, out, settings, device=device, resume=training.resume)
+    with resumable(program="felrec" if launched() == 1 else "torchrun … -m felrec", silent=rank() > 0):
+        if rank() > 0:  # of processes that train together, the first one speaks
+            begin()
+            return
+        with TerminalReporter().training(model, out) as progress:
+            begin(listeners=(progress,), progress=progress)
     manifest = RunDirectory.open(out).manifest
     best, trained = manifest["best"], len(manifest.get("epochs", []))
     which = f"best epoch {best['epoch']} of {trained}, " if trained else ""

@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from felrec.cli.stores import StoreFile, require_extra
-from felrec.errors import StoreDamaged
+from felrec.cli.stores import Namespace, StoreAddress, require_extra, store_file
+from felrec.errors import ConfigError, StoreDamaged
 
 
 def verify(
-    store: StoreFile,
+    store: StoreAddress,
     run: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="A run; also check that the store belongs to it.")
     ] = None,
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Go on without acknowledged events that are missing.")
     ] = False,
+    namespace: Namespace = None,
 ) -> None:
     """Verify every checksum and count of a store.
 
@@ -29,17 +30,21 @@ def verify(
     \b
     Example:
       felrec verify runs/q/store.sqlite runs/q
+      felrec verify postgresql://felrec@db/felrec --namespace shop-a
     """  # noqa: D301
     require_extra()
-    from felrec.store.sqlite import SqliteStore
+    from felrec.store.opening import open_store
 
-    if accept_loss:
-        _accept_loss(store)
-    with SqliteStore(store, "read") as opened:
+    file = store_file(store)
+    if accept_loss and file is None:
+        raise ConfigError("--accept-loss is for a file; a database does not lose the end of its log")
+    if accept_loss and file is not None:
+        _accept_loss(file)
+    with open_store(store, "read", namespace=namespace) as opened:
         for finding in (findings := opened.verify()):
             typer.echo(finding)
         if findings:
-            raise StoreDamaged(f"{store}: problems found: {len(findings)}; restore a backup")
+            raise StoreDamaged(f"{opened.name}: problems found: {len(findings)}; restore a backup")
         contents = opened.load()
         if run is not None:
             from felrec import runs
@@ -48,8 +53,8 @@ def verify(
             check_identity(opened.name, contents.identity, runs.load(run))
     known = [sum(name is not None for name in ids) for ids in (contents.users, contents.items)]
     typer.echo(
-        f"{store}: {len(contents.events):,} events in {len(contents.blocks) - 1:,} blocks after an initial state of"
-        f" {int(contents.pairs['events'].sum()):,} events, {known[0]:,} users, {known[1]:,} items"
+        f"{opened.name}: {len(contents.events):,} events in {len(contents.blocks) - 1:,} blocks after an initial state"
+        f" of {int(contents.pairs['events'].sum()):,} events, {known[0]:,} users, {known[1]:,} items"
     )
     typer.echo(f"model {contents.identity.model}, weights {contents.identity.weights[:16]}…; no problems found")
 

@@ -11,7 +11,18 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from urllib.parse import quote
 
 from felrec.answers.reading import read
-from felrec.answers.types import Erasure, FoundItems, Item, NearItems, NearUsers, Receipt, Recommendations, User
+from felrec.answers.types import (
+    Erasure,
+    FeedbackReceipt,
+    FoundItems,
+    Item,
+    ItemsReceipt,
+    NearItems,
+    NearUsers,
+    Receipt,
+    Recommendations,
+    User,
+)
 from felrec.client.events import Id, Moment, json_id
 from felrec.errors import DataError
 
@@ -169,6 +180,16 @@ def put_item(
         "variant_of": variant_of,
     }
     return Call("PUT", f"/v1/items/{_part(item)}", partial(read, Item), body=body)
+
+
+def put_items(rows: list[dict[str, Any]]) -> Call[ItemsReceipt]:
+    """Post rows of items."""
+    return Call("POST", "/v1/items", partial(read, ItemsReceipt), body=rows)
+
+
+def report(rows: list[dict[str, Any]]) -> Call[FeedbackReceipt]:
+    """Post reports of impressions and clicks."""
+    return Call("POST", "/v1/feedback", partial(read, FeedbackReceipt), body=rows)
 
 
 def item(item: Id) -> Call[Item]:

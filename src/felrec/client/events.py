@@ -13,6 +13,7 @@ from numbers import Real
 from typing import Any
 
 from felrec.answers.types import Receipt
+from felrec.client.posts import cut
 from felrec.errors import DataError, ServiceError
 from felrec.ids import is_text, spelled
 
@@ -20,11 +21,13 @@ Id = str | int
 Moment = float | datetime | str | None
 """Seconds since 1970, a datetime or ISO 8601 (UTC unless they name a zone); None is now."""
 Event = tuple[Id, Id] | tuple[Id, Id, Moment] | Mapping[str, Any]
-"""User, item and time; or a mapping with `user`, `item` and `timestamp`, also as `user_id`, `item_id` and `time`."""
+"""User, item and time; or a mapping with `user`, `item` and `timestamp`, also as `user_id`, `item_id` and `time`.
 
-MOST_ROWS = 10_000  # of a post
-MOST_BYTES = 8_000_000  # of a post, a little less than the service accepts
+A mapping may also have `kind` and `value`, for a service that was started with a table of kinds.
+"""
+
 _NAMES = {"user": ("user", "user_id"), "item": ("item", "item_id"), "timestamp": ("timestamp", "time")}
+_OPTIONAL = ("kind", "value")  # of a frame: a service with a table of kinds reads them
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class Parts:
             rejected += [replace(one, row=start + one.row) for one in receipt.rejected]
             start += len(rows)
         accepted, late = sum(one.accepted for one in receipts), sum(one.late for one in receipts)
-        return Receipt(accepted, late, tuple(rejected), receipts[-1].events, dict(ignored) or None)
+        left_out = sum(one.left_out or 0 for one in receipts) or None
+        return Receipt(accepted, late, tuple(rejected), receipts[-1].events, dict(ignored) or None, left_out)
 
 
 def parts_of(events: Iterable[Event] | Any, key: str | None) -> Parts:
@@ -71,16 +75,7 @@ def parts_of(events: Iterable[Event] | Any, key: str | None) -> Parts:
     if not (key.isascii() and key.isprintable()):
         raise DataError(f"key {key!r}: an idempotency key is of printable ASCII characters")
     rows = list(map(_row, _of_frame(events) if hasattr(events, "columns") else events))
-    parts: list[list[dict[str, Any]]] = [[]]
-    size = 0
-    for row in rows:
-        length = 100 + 4 * (len(str(row["user"])) + len(str(row["item"])))  # at most, in UTF-8
-        if len(parts[-1]) == MOST_ROWS or size + length > MOST_BYTES:
-            parts.append([])
-            size = 0
-        parts[-1].append(row)
-        size += length
-    return Parts(parts, key)
+    return Parts(cut(rows, lambda row: 100 + 4 * sum(len(str(value)) for value in row.values())), key)
 
 
 def json_id(value: Id) -> Id:
@@ -91,14 +86,26 @@ def json_id(value: Id) -> Id:
     return text if isinstance(value, str) else int(text)
 
 
-def _of_frame(frame: Any) -> Iterator[tuple[Any, ...]]:
-    """The users, items and times of a pandas or polars frame; other columns are left out."""
+def _of_frame(frame: Any) -> Iterator[tuple[Any, ...] | dict[str, Any]]:
+    """The users, items, times, kinds and values of a pandas or polars frame; other columns are left out."""
     names = list(map(str, frame.columns))
     found = {role: next((name for name in usual if name in names), None) for role, usual in _NAMES.items()}
     if found["user"] is None or found["item"] is None:
         shown = ", ".join(names[:12])
         raise DataError(f"the frame has the columns {shown}; name them user, item and, unless it is now, timestamp")
-    return zip(*(frame[name].to_list() for name in found.values() if name is not None), strict=True)
+    columns = {role: frame[name].to_list() for role, name in found.items() if name is not None}
+    said = {name: frame[name].to_list() for name in _OPTIONAL if name in names}
+    if not said:
+        yield from zip(*columns.values(), strict=True)
+        return
+    for row in zip(*columns.values(), *said.values(), strict=True):
+        event = dict(zip((*columns, *said), row, strict=True))
+        yield {name: value for name, value in event.items() if name not in said or not _is_missing(value)}
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a frame has no value here: None, or NaN."""
+    return value is None or value != value
 
 
 def _row(event: Event) -> dict[str, Any]:

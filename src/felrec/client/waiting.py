@@ -9,10 +9,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from felrec.answers.types import Receipt
-from felrec.client import calls
+from felrec.answers.types import FeedbackReceipt, ItemsReceipt, Receipt
+from felrec.client import calls, feedback, items
 from felrec.client.calls import Call
 from felrec.client.events import Event, parts_of
+from felrec.client.feedback import Report, report_posts
+from felrec.client.items import ItemRow, item_posts
 from felrec.client.retries import Attempts, Retries, options
 
 A = TypeVar("A")
@@ -60,6 +62,26 @@ class Client:
             with parts.sending(part):
                 receipts.append(self._send(calls.record(rows, parts.key_of(part))))
         return parts.joined(receipts)
+
+    def put_items(self, rows: Iterable[ItemRow] | Any) -> ItemsReceipt:
+        """Set the attributes of many items, as `put_item` does for one: dictionaries with an id, or a frame.
+
+        More than 10,000 are sent in several posts. Repeating the call does no harm.
+        """
+        posts, receipts = item_posts(rows), list[ItemsReceipt]()
+        for post in posts:
+            receipts.append(self._send(calls.put_items(post)))
+        return items.joined(posts, receipts)
+
+    def report(self, reports: Iterable[Report]) -> FeedbackReceipt:
+        """Say what became of recommendations: (ticket, "impression"), or (ticket, "click", position), or dictionaries.
+
+        Each answer has a ticket. Without a position all its items were shown. A repeated report is counted once.
+        """
+        posts, receipts = report_posts(reports), list[FeedbackReceipt]()
+        for rows in posts:
+            receipts.append(self._send(calls.report(rows)))
+        return feedback.joined(posts, receipts)
 
     def close(self) -> None:
         """Close the connections."""

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int32]
 Times = NDArray[np.float64]
+Weights = NDArray[np.float32]
 RowChange = dict[str, tuple[Rows, NDArray[Any]]]  # new values of some rows of a state, by the name of their table
 BEGINNING = -62_135_596_800.0  # the year 1, where the calendar of ISO 8601 begins: no event is earlier
+WEIGHT_COLUMN = "event_weight"  # of a file: a name that means nothing else, since a log may have a column of kilograms
 T = TypeVar("T")
+
+
+class Against(NamedTuple):
+    """What the events of a block speak against."""
+
+    items: Rows  # (M,) distinct, ascending
+    weights: Weights  # (M,) above 0
+
+
+_NOTHING_AGAINST = Against(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32))
 
 
 @dataclass(frozen=True)
 class Events:
     """Consecutive interactions in time order, as rows of the user and item vocabularies.
+
+    A weight above 0 is how much an event counts, 0 makes it context only, and below 0 it speaks against the item.
+    NaN is an event without a weight, which counts as with 1.
 
     >>> events = Events.of([0, 1, 0], [5, 5, 6], [10.0, 11.0, 12.0])
     >>> len(events), events[1:].items.tolist()
@@ -28,27 +43,63 @@ class Events:
     users: Rows  # (B,)
     items: Rows  # (B,)
     times: Times  # (B,) seconds
+    weights: Weights | None = None  # (B,); None: no event has one
 
     @classmethod
-    def of(cls, users: object, items: object, times: object) -> Events:
+    def of(cls, users: object, items: object, times: object, weights: object = None) -> Events:
         """Build from anything array-like."""
         return cls(
             np.asarray(users, dtype=np.int32),
             np.asarray(items, dtype=np.int32),
             np.asarray(times, dtype=np.float64),
+            None if weights is None else np.asarray(weights, dtype=np.float32),
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Events]) -> Events:
         """Concatenate several; none are no events."""
-        columns = zip(*((part.users, part.items, part.times) for part in parts), strict=True)
-        return cls(*map(np.concatenate, columns)) if parts else cls.of([], [], [])
+        if not parts:
+            return cls.of([], [], [])
+        users, items, times = zip(*((part.users, part.items, part.times) for part in parts), strict=True)
+        weights = joined_weights([(part.weights, len(part)) for part in parts])
+        return cls(np.concatenate(users), np.concatenate(items), np.concatenate(times), weights)
 
     def __len__(self) -> int:
         return len(self.users)
 
     def __getitem__(self, window: slice | NDArray[np.integer]) -> Events:
-        return Events(self.users[window], self.items[window], self.times[window])
+        weights = None if self.weights is None else self.weights[window]
+        return Events(self.users[window], self.items[window], self.times[window], weights)
+
+    @property
+    def counts(self) -> NDArray[np.bool_]:
+        """Which events count (B,): neither context nor against their item."""
+        return np.ones(len(self), dtype=bool) if self.weights is None else ~(self.weights <= 0)
+
+    def shown(self) -> Events:
+        """The events of histories: all that do not speak against their item."""
+        if self.weights is None or not (self.weights < 0).any():
+            return self
+        return self[np.flatnonzero(~(self.weights < 0))]
+
+    def against(self) -> Against:
+        """The items that events speak against, and how much.
+
+        >>> Events.of([0, 1, 2, 3], [7, 5, 7, 5], range(4), [-2, 1, -1, -1]).against()
+        Against(items=array([5, 7], dtype=int32), weights=array([1., 3.], dtype=float32))
+        """
+        if self.weights is None or not (self.weights < 0).any():
+            return _NOTHING_AGAINST
+        items, which = np.unique(self.items[self.weights < 0], return_inverse=True)
+        return Against(items, np.bincount(which, -self.weights[self.weights < 0]).astype(np.float32))
+
+    def counting(self) -> Events:
+        """The events that count, each as much as any other.
+
+        >>> Events.of([0, 1, 2, 3], [5, 5, 5, 5], range(4), [2, 0, -1, np.nan]).counting()
+        Events(users=array([0, 3], dtype=int32), items=array([5, 5], dtype=int32), times=array([0., 3.]), weights=None)
+        """
+        return self if self.weights is None else replace(self[np.flatnonzero(self.counts)], weights=None)
 
     def blocks(self, size: int) -> Iterator[Events]:
         """Consecutive blocks of at most `size` events."""
@@ -61,7 +112,7 @@ class Events:
         >>> Events.of([0, 1, 0], [5, 5, 6], [10.0, 12.0, 11.0]).not_before(11.0).times.tolist()
         [11.0, 12.0, 12.0]
         """
-        return Events(self.users, self.items, np.maximum.accumulate(np.maximum(self.times, clock)))
+        return replace(self, times=np.maximum.accumulate(np.maximum(self.times, clock)))
 
 
 @dataclass(frozen=True)
@@ -77,6 +128,7 @@ class EventColumns:
     items: list[str]
     times: Times  # (B,) seconds; NaN means now
     numbers: NDArray[np.int64] | None = field(default=None, repr=False)  # (B,) of the sender's rows; None: 0, 1, 2 …
+    weights: Weights | None = field(default=None, repr=False)  # (B,) as in `Events`
 
     @classmethod
     def of(
@@ -96,7 +148,8 @@ class EventColumns:
         if len(parts) == 1:
             return parts[0]
         users, items = [user for part in parts for user in part.users], [item for part in parts for item in part.items]
-        return cls(users, items, np.concatenate([part.times for part in parts]))
+        weights = joined_weights([(part.weights, len(part)) for part in parts])
+        return cls(users, items, np.concatenate([part.times for part in parts]), weights=weights)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -104,7 +157,9 @@ class EventColumns:
     def __getitem__(self, places: NDArray[np.int64]) -> EventColumns:
         at = places.tolist()
         numbers = places if self.numbers is None else self.numbers[places]
-        return EventColumns([self.users[n] for n in at], [self.items[n] for n in at], self.times[places], numbers)
+        weights = None if self.weights is None else self.weights[places]
+        users, items = [self.users[n] for n in at], [self.items[n] for n in at]
+        return EventColumns(users, items, self.times[places], numbers, weights)
 
     def number(self, place: int) -> int:
         """The number of a row in what the sender gave."""
@@ -113,13 +168,21 @@ class EventColumns:
     def blocks(self, size: int) -> Iterator[EventColumns]:
         """Consecutive blocks of at most `size` events."""
         for window in (slice(start, start + size) for start in range(0, len(self), size)):
-            yield EventColumns(self.users[window], self.items[window], self.times[window])
+            weights = None if self.weights is None else self.weights[window]
+            yield EventColumns(self.users[window], self.items[window], self.times[window], weights=weights)
 
     def in_time_order(self, now: float) -> EventColumns:
         """Sort by time, with `now` for events without a time; ties keep their order."""
         times = np.where(np.isnan(self.times), now, self.times)
-        timed = EventColumns(self.users, self.items, times, self.numbers)
+        timed = replace(self, times=times)
         return timed if (times[1:] >= times[:-1]).all() else timed[np.argsort(times, kind="stable")]
+
+
+def joined_weights(parts: Sequence[tuple[Weights | None, int]]) -> Weights | None:
+    """Concatenate the weights of several parts, each with its number of events; None if there are none at all."""
+    if all(weights is None for weights, _ in parts):
+        return None
+    return np.concatenate([np.full(count, np.nan, np.float32) if of is None else of for of, count in parts])
 
 
 def all_rows(state: Mapping[str, NDArray[Any]]) -> RowChange:

@@ -11,13 +11,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from felrec.data.events import Events, Rows, Times
+from felrec.data.events import Events, Rows, Times, Weights
+from felrec.data.kinds import Given, KindTable
 from felrec.data.numbering import Codes, by_first_appearance, coded, sort_times
 from felrec.data.reading.columns import Wanted
 from felrec.data.reading.details import Kinds, Values, kinds_of, values_of
 from felrec.data.reading.frames import raw_frame
 from felrec.data.reading.good_rows import BadRowRule, SkippedRows, read_good_rows
 from felrec.data.reading.raw import RawLog
+from felrec.data.reading.weights import weights_of, written_weights
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
 
@@ -40,6 +42,7 @@ class InteractionLog:
     skipped: SkippedRows | None = None  # the rows of its source that could not be read and were left out
     kinds: Kinds | None = None  # of the events, if its source names them
     values: Values | None = None
+    ignored: int = 0  # events that the table of kinds left out
 
     @property
     def users(self) -> Rows:
@@ -78,6 +81,8 @@ class InteractionLog:
         digest = hashlib.sha256()
         for column, kind in ((self.users, "<i4"), (self.items, "<i4"), (self.times, "<f8")):
             digest.update(np.ascontiguousarray(column, dtype=kind).data)
+        if self.events.weights is not None:
+            digest.update(b"weights;" + self.events.weights.astype("<f4").tobytes())
         for ids in (self.user_ids.series, self.item_ids.series):
             _digest_ids(digest, ids)
         return digest.hexdigest()
@@ -110,14 +115,14 @@ class InteractionLog:
             raise DataError(f"cannot keep the newest {n} events; ask for at least 1")
         if n >= len(self):
             return self
-        return replace(self.part(len(self) - n, len(self)), skipped=self.skipped)
+        return replace(self.part(len(self) - n, len(self)), skipped=self.skipped, ignored=self.ignored)
 
     def only(self, events: Events) -> InteractionLog:
         """Some of the events, in time order, as a separate log with new row numbers."""
         users, old_users = by_first_appearance(events.users, self.n_users)
         items, old_items = by_first_appearance(events.items, self.n_items)
         return InteractionLog(
-            Events(users, items, events.times),
+            Events(users, items, events.times, events.weights),
             Vocabulary(self.user_ids.series.gather(old_users)),
             Vocabulary(self.item_ids.series.gather(old_items)),
         )
@@ -132,28 +137,52 @@ class InteractionLog:
         time_col: str | None = None,
         time_unit: str = "auto",
         source: str = "frame",
+        kinds: Given = None,
     ) -> InteractionLog:
         """Build from a polars or pandas frame or a pyarrow table; columns are found by their usual names.
 
-        Error messages count rows from 1, in the frame's own order.
+        Error messages count rows from 1, in the frame's own order. `kinds` says what kinds of events mean.
         """
-        return log_of(raw_frame(frame, Wanted(user_col, item_col, time_col), source), time_unit)
+        raw = raw_frame(frame, Wanted(user_col, item_col, time_col), source)
+        return log_of(raw, time_unit, kinds=KindTable.of(kinds))
 
 
-def log_of(raw: RawLog, time_unit: str = "auto", rule: BadRowRule | None = None) -> InteractionLog:
-    """Check, sort and number the events that were read."""
+def log_of(
+    raw: RawLog, time_unit: str = "auto", rule: BadRowRule | None = None, kinds: KindTable | None = None
+) -> InteractionLog:
+    """Check, sort and number the events that were read, without those that the table of kinds leaves out."""
     source = raw.origin.name
     if not raw.frame.height:
         raise DataError(f"{source}: there are no events; give a log with at least one row of data")
-    good = read_good_rows(raw, time_unit, rule or BadRowRule())
+    wanted = None if kinds is None else weights_of(raw.frame, raw.columns, kinds, source)[1]
+    if wanted is not None and not wanted.any():
+        raise DataError(f"{source}: the table of kinds leaves no event; change --kinds")
+    good = read_good_rows(raw, time_unit, rule or BadRowRule(), wanted)
     order, seconds = sort_times(good.times)
     user_rows, user_ids = _numbered(coded(good.users), order)
     item_rows, item_ids = _numbered(coded(good.items), order)
     for ids, role in ((user_ids, "user"), (item_ids, "item")):
         if len(ids) < 2:
             raise DataError(f"{source}: all events have the same {role}; check --{role}-col, or give another log")
-    kinds, values = kinds_of(good.frame, raw.columns), values_of(good.frame, raw.columns)
-    return InteractionLog(Events(user_rows, item_rows, seconds), user_ids, item_ids, good.skipped, kinds, values)
+    return InteractionLog(
+        Events(user_rows, item_rows, seconds, _weights(good.frame, raw, kinds, order)),
+        user_ids,
+        item_ids,
+        good.skipped,
+        kinds_of(good.frame, raw.columns),
+        values_of(good.frame, raw.columns),
+        ignored=0 if wanted is None else int((~wanted).sum()),
+    )
+
+
+def _weights(frame: pl.DataFrame, raw: RawLog, kinds: KindTable | None, order: NDArray[np.integer]) -> Weights | None:
+    """The weights of the rows that were read, in time order; None if neither a table nor a column has them."""
+    source, weights = raw.origin.name, None
+    if kinds is not None:
+        weights, _ = weights_of(frame, raw.columns, kinds, source)
+    elif raw.columns.weight is not None:
+        weights = written_weights(frame[raw.columns.weight], source)
+    return None if weights is None else np.take(weights, order)
 
 
 def _numbered(codes: Codes, order: NDArray[np.integer]) -> tuple[Rows, Vocabulary]:

@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 from felrec.data.events import Events, Rows
 
 PAIR = np.dtype([("user", "<i4"), ("item", "<i4"), ("events", "<i4"), ("time", "<f8")])
-"""A user, an item, the number of their events and the time of the last one (NaN if unknown)."""
+"""A user, an item, the number of their events and the time of the last one (NaN if unknown).
+
+The number is negative if the last event spoke against the item.
+"""
 
 PairRecords = NDArray[np.void]  # of dtype PAIR, sorted by the pair's last event
 
@@ -30,6 +33,8 @@ def pair_records(events: Events) -> PairRecords:
     records = np.empty(len(last), dtype=PAIR)
     records["user"], records["item"], records["time"] = events.users[last], events.items[last], events.times[last]
     records["events"] = counts[order]
+    if events.weights is not None:
+        records["events"][events.weights[last] < 0] *= -1
     return records
 
 
@@ -43,11 +48,43 @@ def merged(records: PairRecords, newer: PairRecords) -> PairRecords:
     keys = both["user"].astype(np.int64) << 32 | both["item"]
     _, from_the_end, pair = np.unique(keys[::-1], return_index=True, return_inverse=True)
     last = len(keys) - 1 - from_the_end
-    events = np.bincount(pair[::-1], weights=both["events"])
+    events = np.bincount(pair[::-1], weights=np.abs(both["events"]))
     order = np.argsort(last)
     found: PairRecords = both[last[order]]
-    found["events"] = events[order]
+    found["events"] = np.copysign(events[order], found["events"])
     return found
+
+
+class RejectedItems:
+    """The items that each user's last event with them spoke against.
+
+    >>> rejected = RejectedItems(pair_records(Events.of([1, 1], [5, 6], [0, 1], [-1, 1])))
+    >>> rejected.add(Events.of([1, 1], [5, 7], [2, 3], [1, -1]))
+    >>> rejected.items(1).tolist()
+    [7]
+    """
+
+    def __init__(self, records: PairRecords) -> None:
+        self._of: dict[int, set[int]] = {}
+        for record in records[records["events"] < 0]:
+            self._of.setdefault(int(record["user"]), set()).add(int(record["item"]))
+
+    def add(self, events: Events) -> None:
+        """Follow further events."""
+        if events.weights is None and not self._of:  # as in most logs
+            return
+        weights = np.ones(len(events)) if events.weights is None else events.weights
+        for user, item, against in zip(
+            events.users.tolist(), events.items.tolist(), (weights < 0).tolist(), strict=True
+        ):
+            if against:
+                self._of.setdefault(user, set()).add(item)
+            elif user in self._of:
+                self._of[user].discard(item)
+
+    def items(self, user: int) -> Rows:
+        """The items that a user rejected, ascending."""
+        return np.array(sorted(self._of.get(user, ())), dtype=np.int32)
 
 
 class SeenPairs:

@@ -39,7 +39,17 @@ def inspect(log: InteractionLog) -> dict[str, Any]:
         "test_partitions": dict(zip(PARTITIONS, shares.tolist(), strict=True)),
         "kinds": None if log.kinds is None else {"column": log.kinds.column, "shares": _shares(log.kinds.counts)},
         "values": None if log.values is None else asdict(log.values),
+        "worth": _worth(log),
     }
+
+
+def _worth(log: InteractionLog) -> dict[str, float] | None:
+    """The shares of events that count, are context, or speak against their item; None if all count alike."""
+    weights = log.events.weights
+    if weights is None:
+        return None
+    context, against = float((weights == 0).mean()), float((weights < 0).mean())
+    return {"count": 1 - context - against, "context": context, "negative": against}
 
 
 def _shares(counts: dict[str, int]) -> dict[str, float]:

@@ -20,8 +20,8 @@ from felrec.data.reading.tables import read_table
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
 
-_NAMES = ("tags", "tag", "genres", "genre", "categories", "category")
-_BETWEEN_TAGS = "|"  # as in MovieLens' genres
+TAG_NAMES = ("tags", "tag", "genres", "genre", "categories", "category")
+BETWEEN_TAGS = "|"  # as in MovieLens' genres
 
 
 class TaggedItems(NamedTuple):
@@ -74,14 +74,14 @@ def read_tags(source: str | os.PathLike[str] | Mapping[Any, Iterable[str]] | Any
 
 
 def _pairs(frame: pl.DataFrame, source: str, *, parse_ids: bool = False) -> ItemTags:
-    item, tags = item_column(frame.columns), first_named(_NAMES, frame.columns)
+    item, tags = item_column(frame.columns), first_named(TAG_NAMES, frame.columns)
     if item is None or tags is None:
         missing = "items" if item is None else "tags"
         raise DataError(
             f"{source}: no column of {missing} among {', '.join(frame.columns)!r}; name the columns item and tags"
         )
     told = frame[tags]
-    several = told if isinstance(told.dtype, pl.List) else told.cast(pl.String).str.split(_BETWEEN_TAGS)
+    several = told if isinstance(told.dtype, pl.List) else told.cast(pl.String).str.split(BETWEEN_TAGS)
     ids = read_ids(frame[item], "item", source, parse=parse_ids)
     pairs = pl.DataFrame({"item": ids, "tag": several}).explode("tag")
     pairs = pairs.with_columns(pl.col("tag").cast(pl.String).str.strip_chars())

@@ -19,8 +19,8 @@ from felrec.evaluation.compared import Columns, compared_ranks, require_numbers
 from felrec.evaluation.lists import Lists, top_items
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
 from felrec.evaluation.rules import BLOCK, RULES, Protocol, Rules
-from felrec.evaluation.seen import SeenItems, Simultaneous
-from felrec.recommender import Comparing, Queries, Recommender
+from felrec.evaluation.seen import Simultaneous, never_ranked
+from felrec.recommender import Comparing, Queries, Recommender, usable
 
 Hidden = tuple[NDArray[np.int64], NDArray[np.int32]]  # pairs (position in a block, item) that are not ranked
 Progress = Callable[[int], None]  # may raise Enough
@@ -64,7 +64,7 @@ def replay(
 ) -> None:
     """Observe events in blocks of `block`, as if they arrived live; fills the cache with the current weights."""
     for observed in events.blocks(block):
-        recommender.observe(observed)
+        recommender.observe(usable(recommender, observed))
         if progress:
             progress(len(observed))
 
@@ -89,8 +89,8 @@ def walk(
     """
     rules = RULES[protocol]
     counts = np.zeros(int(events.items.max(initial=-1)) + 1, dtype=np.int64)
-    np.add.at(counts, events.items[since:start], 1)
-    seen = SeenItems(events[since:stop]) if exclude_seen else None
+    np.add.at(counts, events[since:start].shown().items, 1)
+    seen = never_ranked(events[since:stop], exclude_seen)
     others = Simultaneous(events[start:stop]) if rules.one_of_simultaneous else None
     size, rows, candidates, end = block or rules.block, [], np.zeros(0, dtype=np.int32), start
     for begin in range(start, stop, size):
@@ -98,7 +98,7 @@ def walk(
         some = events[begin:end]
         ages = counts[some.items] + _earlier_in_block(some.items)
         if rules.observe_first:
-            np.add.at(counts, some.items, 1)
+            np.add.at(counts, some.shown().items, 1)
         every = np.arange(len(counts)) if rules.whole_catalogue else np.flatnonzero(counts)
         candidates = every.astype(np.int32)
         hidden = seen.before(begin - since, end - since) if seen else None
@@ -107,15 +107,18 @@ def walk(
         ranked = _rank_block(recommender, some, candidates, hidden, begin, rules, seed, list_length)
         rows.append(ranked | {"age": ages})
         if not rules.observe_first:
-            recommender.observe(some)
-            np.add.at(counts, some.items, 1)
+            recommender.observe(usable(recommender, some))
+            np.add.at(counts, some.shown().items, 1)
         try:
             if progress:
                 progress(len(some))
         except Enough:
             break
     results = replace(_collect(rows, start, end, len(candidates)), unfinished=stop - end)
-    return results.only(_with_history(events, start, end)) if rules.only_with_history else results
+    evaluated = events[start:end].counts  # what is context, or speaks against an item, is no target
+    if rules.only_with_history:
+        evaluated &= _with_history(events, start, end)
+    return results if evaluated.all() else results.only(evaluated)
 
 
 def _with_history(events: Events, start: int, stop: int) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from felrec.data.split import PARTITIONS, Split
 from felrec.data.tags import ItemTags
-from felrec.errors import ConfigError
+from felrec.errors import ConfigError, DataError
 from felrec.evaluation.lists import BY_USER, OF_LISTS, list_metrics
 from felrec.evaluation.metrics import AT_K, METRICS, Floats, average, metric_at
 from felrec.evaluation.protocols import EventResults, Progress, replay, walk
@@ -215,6 +215,8 @@ def evaluate(
     began = time.perf_counter()
     start, stop = split.bounds(part)
     events = split.log.events
+    if not events[start:stop].counts.any():
+        raise DataError(f"no event of the {part} part counts; change --kinds")
     if cache != "kept":
         recommender.reset()
     if cache == "reset":

@@ -10,20 +10,31 @@ from felrec.data.pending import grouped, spread
 
 
 class SeenItems:
-    """Every user's items in time order, indexed once for a whole log."""
+    """Every user's items in time order, indexed once for a whole log; or only those of `some` of the events."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, some: NDArray[np.bool_] | None = None) -> None:
         order, first = grouped(events.users)
-        self._items = events.items[order]
+        kept = np.ones(len(order), dtype=bool) if some is None else some[order]
+        before = np.append(0, np.cumsum(kept))  # how many are kept before each place
+        self._items = events.items[order][kept]
         self._start = np.empty(len(order), dtype=np.int64)
         self._stop = np.empty(len(order), dtype=np.int64)
-        self._start[order] = first
-        self._stop[order] = np.arange(len(order))
+        self._start[order] = before[first]
+        self._stop[order] = before[:-1]
 
     def before(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Pairs (position of the event in start:stop, item) of all earlier items of the event's user."""
         at, positions = spread(self._start[start:stop], self._stop[start:stop])
         return positions, self._items[at]
+
+
+def never_ranked(events: Events, exclude_seen: bool) -> SeenItems | None:
+    """The items that are not ranked for users who had them, or who had an event that speaks against them."""
+    if exclude_seen:
+        return SeenItems(events)
+    if events.weights is None or not (events.weights < 0).any():
+        return None
+    return SeenItems(events, events.weights < 0)
 
 
 class Simultaneous:

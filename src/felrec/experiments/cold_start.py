@@ -35,10 +35,12 @@ def cold_start(runner: ExperimentRunner, data: Sequence[Data], other: Data | Non
     found = [curve for report in reports for curve in curves(report) if curve["group"] == "I"]
     for curve in found:
         curve["events_until_top_tenth"] = _until_top(curve["points"])
+        curve["hr@10"] = _hit_rate(curve["points"])
     notes = [
         "protocol `online`, test events of new items only: items without events in the training part; each event is"
         " ranked against the whole catalogue for its user, and grouped by the number of earlier events of the item",
         "an item's first event (0 earlier events) is a miss for every model: the item is not in the catalogue yet",
+        "`hr@10`: of all these events, first events included",
         f"`top 10 %`: the number of earlier events from which the average rank stays at {TOP} or better",
     ]
     if omitted := [name for name in chosen if name not in models]:
@@ -58,15 +60,26 @@ def _until_top(points: Sequence[dict[str, Any]]) -> str | None:
     return reached
 
 
+def _hit_rate(points: Sequence[dict[str, Any]]) -> float:
+    """The mean hr@10 over the events of all points."""
+    hits = sum(point["events"] * point["hr@10"] for point in points)
+    return float(hits / sum(point["events"] for point in points))
+
+
 def _table(found: Sequence[dict[str, Any]]) -> MarkdownTable:
     by_bin = [{point["bin"]: point for point in curve["points"]} for curve in found]
     bins = sorted(set().union(*by_bin))
     events = {place: next(points[place]["events"] for points in by_bin if place in points) for place in bins}
-    columns = ("earlier events of the item", *(f"{age_label(place)} ({events[place]:,})" for place in bins), "top 10 %")
+    columns = (
+        "earlier events of the item",
+        *(f"{age_label(place)} ({events[place]:,})" for place in bins),
+        "top 10 %",
+        "hr@10",
+    )
     rows = []
     for curve, points in zip(found, by_bin, strict=True):
         ranks = [number(points[place]["rank"] if place in points else None) for place in bins]
-        rows.append((curve["model"], *ranks, curve["events_until_top_tenth"] or "—"))
+        rows.append((curve["model"], *ranks, curve["events_until_top_tenth"] or "—", number(curve["hr@10"])))
     return MarkdownTable("Average rank of new items (number of test events in the column heads)", columns, rows)
 
 

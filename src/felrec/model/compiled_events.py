@@ -47,9 +47,20 @@ class CompiledEvents:
 
     def change(self, events: Events) -> CompiledChange:
         """The rows that a block of events changes. Reads only."""
-        users, items = (np.ascontiguousarray(rows, dtype=np.int32) for rows in (events.users, events.items))
-        times = np.ascontiguousarray(events.times, dtype=np.float64)
-        block = Block(len(events), address(users, "i4"), address(items, "i4"), address(times, "f8"))
+        shown, against = events.shown(), events.against()
+        users, items = (np.ascontiguousarray(rows, dtype=np.int32) for rows in (shown.users, shown.items))
+        times = np.ascontiguousarray(shown.times, dtype=np.float64)
+        weights = None if shown.weights is None else np.ascontiguousarray(shown.weights, dtype=np.float32)
+        block = Block(
+            len(shown),
+            address(users, "i4"),
+            address(items, "i4"),
+            address(times, "f8"),
+            None if weights is None else address(weights, "f4"),
+            len(against.items),
+            address(against.items, "i4"),
+            address(against.weights, "f4"),
+        )
         made, state = self._layout.allocate(len(events)), self._state.current()
         failed = self._kernels.felrec_change(state, ctypes.addressof(block), made.address)
         if failed or (self.signals.vectors and self._encode(state, made)):

@@ -15,14 +15,22 @@ from felrec.model.kernels.native.learning import Gradients, Inputs, learn
 from felrec.model.kernels.native.packing import Packer, feature_places, linear_layers
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.signal_set import SignalSet
+from felrec.peers import ALONE, Peers
 from felrec.recommender import Queries
 
 
 class CompiledLoss:
     """The loss of queries about all items of a catalogue (rows 0, 1, 2, …), each of which has events."""
 
-    def __init__(self, signals: SignalSet, items: ItemScores, pair_network: MLPEnsemble, log_features: Tensor) -> None:
-        self._signals, self._items, self._log_features = signals, items, log_features
+    def __init__(
+        self,
+        signals: SignalSet,
+        items: ItemScores,
+        pair_network: MLPEnsemble,
+        log_features: Tensor,
+        peers: Peers = ALONE,
+    ) -> None:
+        self._signals, self._items, self._log_features, self._peers = signals, items, log_features, peers
         self._layers = [linear_layers(network) for network in pair_network.networks]
         self._packer, self._pair_network = Packer(), pair_network
 
@@ -31,7 +39,8 @@ class CompiledLoss:
         vectors, items = self._signals.vectors, self._items
         users, log_trust = torch.zeros(len(queries), 0), torch.zeros(len(items.candidates))
         if vectors:
-            users, log_trust = vectors.scaled_users(queries, compiled=True), vectors.network.log_trust(items.log_events)
+            users = vectors.scaled_users(queries, self._peers)
+            log_trust = vectors.network.log_trust(items.log_events)
         parameters = [parameter for layers in self._layers for layer in layers for parameter in layer.parameters()]
         dense = (users.float(), items.scores.float(), log_trust.float())
         loss: Tensor = _Loss.apply(self, queries, targets, *dense, *parameters)  # type: ignore[no-untyped-call]
@@ -47,7 +56,7 @@ class CompiledLoss:
             torch.cat([layer.bias for layer in last]).numpy(),
             torch.stack([layer.weight for layer in second]).numpy(),
         )
-        return learn(self._tables(scores, log_trust.exp()), queries, inputs)
+        return learn(self._tables(scores, log_trust.exp()), queries, inputs, self._peers)
 
     def _tables(self, scores: Tensor, trust: Tensor) -> native.Tables:
         signals, items, packer = self._signals, self._items, self._packer

@@ -31,11 +31,13 @@ from felrec.model.signals.pairs import Candidates, PairFeatures, collect
 from felrec.model.signals.signal_set import SignalName, SignalSet
 from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.model_kind import ModelKind
+from felrec.peers import ALONE
 from felrec.recommender import (
     EVERYTHING,
     Comparison,
     ErasureContext,
     LearnedWeights,
+    Linked,
     Part,
     Queries,
     Tensors,
@@ -44,6 +46,7 @@ from felrec.recommender import (
 CONTEXT_FEATURES = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # among which the auxiliary loss classifies the user of an event
+_MANY_ITEMS = 5_000  # from which on events of new items have their full weight
 _ENOUGH_ITEMS = 2  # below, there is nothing to choose from
 _FILE_NAMES = (  # how runs and bundled weights name what is named otherwise here
     ("vector_network.", ""),
@@ -58,6 +61,8 @@ class FELRecS(LearnedWeights):
     """The default model. Its parameters do not depend on the number of users and items."""
 
     represents = EVERYTHING
+    reads_weights = True
+    peers = ALONE  # the compiled kernels divide the loss of a batch among them; each applies the whole batch
 
     def __init__(
         self, settings: FELRecSSettings | None = None, seed: int = 0, device: torch.device | str = "cpu"
@@ -125,6 +130,11 @@ class FELRecS(LearnedWeights):
     def explain(self, user: int, time: float, items: Rows) -> list[list[Part]]:
         """For each item, what raises its score for a user, most first."""
         return explain(self, user, time, items)
+
+    def linked_items(self, item: int) -> Linked | None:
+        """The items that the same users took close to an item; None without the signal `together`."""
+        together = self.signals.together
+        return together.similar(item) if together else None
 
     def _sum(self, queries: Queries, items: ItemScores, match: Tensor, silent: SignalName | None = None) -> Tensor:
         pairs, gains = self._pair_scores(queries, items, match, silent)
@@ -259,32 +269,53 @@ class FELRecS(LearnedWeights):
         chosen = self._learned_from(step, catalogue)
         loss = torch.stack([parameter.sum() * 0 for parameter in self.parameters()]).sum()  # if there are none
         if len(chosen) and len(catalogue) >= _ENOUGH_ITEMS:
-            loss = loss + self._softmax_loss(Queries.before_each(block)[chosen], block.items[chosen], catalogue)
+            loss = loss + self._softmax_loss(Queries.before_each(block)[chosen], block[chosen], catalogue)
             if self.settings.item_loss and self.signals.vectors:
-                user_loss = self.signals.vectors.user_loss(block, chosen, self._recent_users, compiled=self.prunes)
+                compiled_by = self.peers if self.prunes else None
+                user_loss = self.signals.vectors.user_loss(block, chosen, self._recent_users, compiled_by)
                 loss = loss + self.settings.item_loss * user_loss
         self.observe(block)
         self._recent_users = np.concatenate([self._recent_users, block.users])[-_RECENT_USERS:]
         return loss
 
     def _learned_from(self, step: TimeBatch, catalogue: Rows) -> np.typing.NDArray[np.int64]:
-        """The events of a batch that a loss is taken of: trained on, in the catalogue, and not too many."""
-        chosen = np.arange(len(step.events)) if step.trained is None else np.flatnonzero(step.trained)
-        chosen = chosen[np.isin(step.events.items[chosen], catalogue)]
+        """The events of a batch to take a loss of: they count, are trained on, in the catalogue, and not too many.
+
+        Those of new items are few. So that the loss sees them, all are learned from, and several times; fewer in a
+        small catalogue, where a single event could bring an item into the best ten.
+        """
+        items = step.events.items
+        times = np.ones(len(items)) if step.trained is None else step.trained.astype(np.float64)
+        if self.signals.trend and self.settings.new_item_weight > 1:
+            newness = self.signals.trend.newness(items)
+            weight = 1 + (self.settings.new_item_weight - 1) * newness * min(1, len(catalogue) / _MANY_ITEMS)
+            times = np.where(newness > 0, np.maximum(times, np.rint(weight * times.mean())), times)
+        possible = step.events.counts & np.isin(items, catalogue)
+        chosen = np.repeat(np.arange(len(items)), (times * possible).astype(np.int64))
         return chosen[: max(2, _CELLS // max(1, len(catalogue) * self.settings.members))]
 
-    def _softmax_loss(self, queries: Queries, targets: Rows, catalogue: Rows) -> Tensor:
+    def _softmax_loss(self, queries: Queries, targets: Events, catalogue: Rows) -> Tensor:
+        """The mean over queries, by the weights of their targets, and over members of the ensemble."""
+        items = ItemScores.learning(catalogue, self.signals, self._item_network)
+        if targets.weights is None:
+            return self._mean_loss(queries, targets.items, items)
+        weights = np.where(np.isnan(targets.weights), 1, targets.weights)
+        kinds = [np.flatnonzero(weights == weight) for weight in np.unique(weights)]  # there are few weights
+        parts = [self._mean_loss(queries[of], targets.items[of], items) * float(weights[of].sum()) for of in kinds]
+        return torch.stack(parts).sum() / float(weights.sum())
+
+    def _mean_loss(self, queries: Queries, targets: Rows, items: ItemScores) -> Tensor:
         """The mean over queries and members of the ensemble, by the compiled kernels if there are any."""
+        catalogue = items.candidates.rows
         if self.prunes and len(catalogue) == self.signals.recent.items.owners:
-            items = ItemScores.learning(catalogue, self.signals, self._item_network)
-            return CompiledLoss(self.signals, items, self.pair_network, self._log_features())(queries, targets)
+            log_features = self._log_features()
+            return CompiledLoss(self.signals, items, self.pair_network, log_features, self.peers)(queries, targets)
         columns = torch.from_numpy(np.searchsorted(catalogue, targets)).to(self.device)
-        scores = self._learning_scores(queries, catalogue)
+        scores = self._learning_scores(queries, items)
         return torch.stack([F.cross_entropy(of_member, columns) for of_member in scores]).mean()
 
-    def _learning_scores(self, queries: Queries, candidates: Rows) -> list[Tensor]:
+    def _learning_scores(self, queries: Queries, items: ItemScores) -> list[Tensor]:
         """Scores (B, C) of each member of the ensemble, with gradients."""
-        items = ItemScores.learning(candidates, self.signals, self._item_network)
         match = self._match(queries, items, learning=True)
         pairs, gains = self._pair_scores(queries, items, match)
         totals = [match + of_items for of_items in items.scores.unbind(dim=1)]
@@ -335,7 +366,7 @@ class FELRecS(LearnedWeights):
 
 
 class FELRecSWithVectors(FELRecS):
-    """FELRec-S with the signal `vectors`: it also finds similar items, audiences and neighbours."""
+    """FELRec-S with the signal `vectors`: it also finds audiences and neighbours."""
 
     def user_vectors(self, rows: Rows) -> Tensor:
         """Cached vectors (B, D) of users, unit length."""

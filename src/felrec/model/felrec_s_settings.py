@@ -32,6 +32,9 @@ class FELRecSSettings(Settings):
     own_items: int = Field(128, ge=1, description="own items kept per user")
     near_items: int = Field(128, ge=1, description="co-occurring items kept per item")
     next_items: int = Field(64, ge=1, description="following items kept per item")
+    new_item_weight: float = Field(
+        8.0, ge=1, description="weight of an item's second event in the loss; 1: as any other"
+    )
     item_loss: float = Field(0.1, ge=0, description="weight of the auxiliary loss that classifies the user; 0: off")
 
     @model_validator(mode="before")

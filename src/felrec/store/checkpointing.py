@@ -22,7 +22,7 @@ class Checkpointer:
     def __init__(self, path: Path, writer: apsw.Connection, lost: Callable[[], str | None]) -> None:
         self._path, self._lost = path, lost
         self._connection = connect(path)
-        self._connection.set_busy_timeout(0)  # whoever reads or writes at that moment comes first
+        self._connection.set_busy_timeout(0)  # reads and writes at that moment come first
         self._moved = 0  # pages of the log that are in the file already
         self._wake, self._closing = threading.Event(), False
         self.lock = threading.Lock()  # held during a checkpoint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,19 @@ def connect(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(WAIT)
     return connection
+
+
+def wait_for_others(connection: apsw.Connection) -> None:
+    """Let a connection wait for writes of other processes in steps of a millisecond.
+
+    SQLite's own steps grow to a tenth of a second: a frequent writer would hardly ever let others in.
+    """
+
+    def again(attempts: int) -> bool:
+        time.sleep(0.001)
+        return attempts < WAIT
+
+    connection.set_busy_handler(again)
 
 
 def connect_read_only(path: Path) -> apsw.Connection:

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from felrec.errors import StoreError
-from felrec.store.lease import lock_beside
+from felrec.store.file_locks import lock_beside
 
 # Part of the name of an incomplete copy, before its extension: `find -name 'store-*.sqlite'` finds it like a backup.
 UNFINISHED = ".unfinished-copy"

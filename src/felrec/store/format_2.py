@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from felrec.store.checksums import Report, of_row, to_bytes
+from felrec.store.connection import Connection
 from felrec.store.protocol import TableSpec
 
 _CHUNK = 1 << 17  # entries read at a time
 
 
 def read_single_rows(
-    connection: apsw.Connection, tables: list[TableSpec], rows: list[int], report: Report
+    connection: Connection, tables: list[TableSpec], rows: list[int], _saves: tuple[int, int], report: Report
 ) -> dict[str, NDArray[np.generic]]:
     """The tables of the state; read in chunks, to avoid a second copy in memory."""
     kinds = [np.dtype(table.dtype) for table in tables]
@@ -45,7 +45,7 @@ def read_single_rows(
     return {table.name: values for table, values in zip(tables, state, strict=True)}
 
 
-def _state_chunks(connection: apsw.Connection, report: Report) -> Iterator[tuple[list[int], list[bytes]]]:
+def _state_chunks(connection: Connection, report: Report) -> Iterator[tuple[list[int], list[bytes]]]:
     newest: Any = connection.execute("SELECT coalesce(max(row), -1) FROM state").fetchall()[0][0]
     for start in range(0, int(newest) + 1, _CHUNK):
         rows: list[Any] = connection.execute(

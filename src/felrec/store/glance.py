@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -57,13 +58,15 @@ def _identity(path: Path, connection: apsw.Connection) -> Identity | None:
 
 
 def _is_locked(lease: Path) -> bool:
-    """Whether an engine holds the lease; reading the file is enough to find out."""
+    """Whether an engine has locked the store, or several share it. To find out it locks it for a moment, if it may."""
     if not lease.exists():
         return False
+    writable = os.access(lease, os.W_OK)
     try:
-        connection = _without_writing(lease, "mode=ro")
+        connection = _without_writing(lease, "mode=rw" if writable else "mode=ro")
         try:
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            look = "PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE" if writable else "SELECT count(*) FROM sqlite_schema"
+            connection.execute(look).fetchall()
         finally:
             connection.close()
     except apsw.BusyError:
@@ -74,5 +77,5 @@ def _is_locked(lease: Path) -> bool:
 
 
 def _without_writing(path: Path, how: str) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI  # `how` can only restrict it
     return apsw.Connection(f"{path.absolute().as_uri()}?{how}", flags=flags)

@@ -5,10 +5,10 @@ A store keeps rows of bytes and knows nothing of models or HTTP: tables have nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from felrec.errors import StoreError
 
 EMPTY_BASE = "empty"  # the base of a store that started without events
 ERASING = "erasing"  # the note of an erasure that is not finished: its user, and the item rows below which it is
+
+MOVED = "moved"  # the note of a store that another one has taken the place of: it takes no more commands
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,46 @@ class StoredReceipt(NamedTuple):
 class Base:
     """The initial content of a store: the ids, pairs and state of a run after validation."""
 
-    users: Sequence[str]
-    items: Sequence[str]
+    users: Sequence[str | None]  # None: a row of an erased id, in a copy
+    items: Sequence[str | None]
     pairs: PairRecords
     clock: float  # time of the newest event
     tables: Sequence[TableSpec]  # of the state; empty for a model whose state is replayed
     state: RowChange
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+class Command(NamedTuple):
+    """A write that any process appended, and that the writer has not answered yet."""
+
+    number: int  # unique; not in the order in which commands became durable
+    kind: str
+    body: bytes
+
+
+class Answered(NamedTuple):
+    """What became of a command: it leaves the inbox in the transaction that makes its effect durable."""
+
+    number: int
+    text: str  # a receipt, or why it was refused
+
+
+class Change(NamedTuple):
+    """An entry of the change log, from which every process learns what the writer made durable."""
+
+    number: int  # 1, 2, 3 …, given by the writer, without gaps
+    body: bytes
+
+
+class Standing(NamedTuple):
+    """Where the log of a store is, as one look at it sees them together."""
+
+    change: int  # the newest entry of the change log; 0: none yet
+    horizon: int  # the oldest entry that is still there; readers that are further behind load everything again
+    applied: int  # see Contents
+    leader: str  # the name of the process that writes, if its lease has not ended
+    token: int  # of the newest lease, ended or not: what was tried with an older one is durable by now or never will be
+    inbox: int  # commands that the writer has not answered yet
 
 
 @dataclass(frozen=True)
@@ -72,6 +108,8 @@ class Batch:
     answers: Sequence[StoredReceipt] = ()
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of items, by id
     notes: Mapping[str, str] = field(default_factory=dict)
+    answered: Sequence[Answered] = ()
+    change: bytes | None = None  # for the change log; None: nobody follows, or there is nothing to learn
 
 
 @dataclass(frozen=True)
@@ -86,6 +124,8 @@ class Removal:
     state: RowChange = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     clean: bool = True  # whether to remove old pages after it; between the first and the last piece it need not be
+    answered: Sequence[Answered] = ()
+    change: bytes | None = None  # as in a batch
 
 
 @dataclass(frozen=True)
@@ -119,11 +159,21 @@ class Contents:
     answers: list[StoredReceipt]
     notes: dict[str, str]
     unfinished: Unfinished | None = None  # the events of its user are in no other entry
+    change: int = 0  # the newest entry of the change log that the content includes
+    inbox: list[Command] = field(default_factory=list)  # durable, and no part of the rest yet
 
     @property
     def event_blocks(self) -> list[Events]:
         """The journal, block by block."""
         return [self.events[a:b] for a, b in zip(self.blocks[:-1], self.blocks[1:], strict=True)]
+
+
+class Besides(NamedTuple):
+    """What a store has besides ids, events and the state."""
+
+    attributes: dict[str, dict[str, Any]]
+    answers: list[StoredReceipt]
+    notes: dict[str, str]
 
 
 class Store(Protocol):
@@ -159,11 +209,17 @@ class Store(Protocol):
         """Write a batch durably. After StoreFull or another StoreError nothing was changed."""
         ...
 
-    def save(self, rows: RowChange, applied: int | None = None, notes: Mapping[str, str] | None = None) -> None:
+    def save(
+        self,
+        rows: RowChange,
+        applied: int | None = None,
+        notes: Mapping[str, str] | None = None,
+        change: bytes | None = None,
+    ) -> None:
         """Write a part of the rows of the state that have changed. It need not be durable when this returns.
 
         The parts count once one gives `applied`, the number of blocks of the journal that the state then includes; its
-        notes are written with it. Parts of a save that never got so far are ignored.
+        notes and its entry of the change log are written with it. Parts of a save that never got so far are ignored.
         """
         ...
 
@@ -204,4 +260,92 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the store and release it to other processes."""
+        ...
+
+
+class SharedStore(Store, Protocol):
+    """A store that several processes have open: all append and follow, and the one that has the lease writes.
+
+    Without the lease `begin`, `commit`, `save`, `tidy` and `erase` raise NotLeader and change nothing, whatever the
+    process believed when it called them: the token of the lease is compared within the transaction.
+    """
+
+    def append(
+        self,
+        kind: str,
+        body: bytes,
+        notes: Mapping[str, str] | None = None,
+        expected: Mapping[str, str | None] | None = None,
+    ) -> int:
+        """Put a command into the inbox and return its number; it is durable then, and so are the notes.
+
+        NotesChanged, and nothing is written, unless these notes have the expected values until then; None: there is no
+        such note. Each of them must be among `notes`. So of two processes that compute a note from one value one wins.
+
+        Any thread of any process. A writer that commits at the same time delays it, and never makes it fail.
+        """
+        ...
+
+    def notes(self) -> dict[str, str]:
+        """All notes as they are now: where a stream was left, for example. Any thread."""
+        ...
+
+    def commands(self, most: int, skip: Collection[int] = (), seconds: float = 0.0) -> list[Command]:
+        """The oldest commands of the inbox, without those the caller already works on. Only for the writer.
+
+        Waits up to so many seconds for the first. Only one thread may wait for commands or changes.
+        """
+        ...
+
+    def changes(self, after: int, seconds: float, most: int = 256) -> list[Change]:
+        """The entries of the change log after this one, in order; waits up to so many seconds for the first.
+
+        ChangesTrimmed if the next one is not there any more. Only one thread may wait for commands or changes.
+        """
+        ...
+
+    def standing(self) -> Standing:
+        """Where the log is now. Any thread."""
+        ...
+
+    def lead(self, name: str, seconds: float) -> bool:
+        """Take the lease, or renew it, for so many seconds by the store's clock. Returns whether this process has it.
+
+        Taking it gives the lease a new token and reads again what the process before may have changed. Any thread, but
+        nothing may be written meanwhile.
+        """
+        ...
+
+    def resign(self) -> None:
+        """End the lease, if this process has it, so that another one need not wait for its end."""
+        ...
+
+    def trim(self, keep: int) -> None:
+        """Drop entries of the change log but for the newest so many. Only for the writer, in any thread."""
+        ...
+
+
+@runtime_checkable
+class Replaceable(Store, Protocol):
+    """A store whose whole content can be replaced while an engine has it open. Only the thread that commits may."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other process can have it open, as it must be for this."""
+        ...
+
+    def besides(self) -> Besides:
+        """What a new content has to take over."""
+        ...
+
+    def beside(self) -> Replaceable:
+        """An empty store to fill. One that was not finished before is removed."""
+        ...
+
+    def discard(self) -> None:
+        """Close a store that `beside` made and remove it."""
+        ...
+
+    def become(self, other: Replaceable) -> None:
+        """Take over the content of a store that `beside` made, in one step: a kill leaves one or the other."""
         ...

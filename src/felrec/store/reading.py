@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.seen import PAIR
 from felrec.store.checksums import Report, of_name, of_row, to_bytes
-from felrec.store.format_2 import read_single_rows
-from felrec.store.protocol import ERASING, Contents, Identity, StoredReceipt, TableSpec
-from felrec.store.records import EVENT, decode_events
+from felrec.store.connection import Connection
+from felrec.store.protocol import ERASING, Besides, Contents, Identity, StoredReceipt, TableSpec
+from felrec.store.records import decode_events, events_in, joined_blocks
 from felrec.store.state_rows import read_state
 from felrec.store.unfinished import without_unfinished
+
+StateReader = Callable[
+    [Connection, list[TableSpec], list[int], tuple[int, int], Report], dict[str, NDArray[np.generic]]
+]
 
 
 @dataclass
@@ -37,9 +41,10 @@ class Counters:
     folded: int = 0  # parts of saves that are in the pages of the state
     saved: int = 0  # parts of saves that are complete; later ones do not count
     seconds: float = 0.0  # that the store has been open, ever; see Store.seconds
+    change: int = 0  # the newest entry of the change log
 
 
-def read_meta(connection: apsw.Connection, report: Report) -> dict[str, str]:
+def read_meta(connection: Connection, report: Report) -> dict[str, str]:
     """All entries of the table `meta` by name."""
     entries = {}
     for name, value, crc in connection.execute("SELECT name, value, crc FROM meta"):
@@ -47,6 +52,17 @@ def read_meta(connection: apsw.Connection, report: Report) -> dict[str, str]:
             report(f"meta: the entry {str(name)[:40]!r} is damaged")
         entries[str(name)] = str(value)
     return entries
+
+
+def read_counts(connection: Connection, report: Report) -> tuple[dict[str, str], Counters, list[TableSpec]]:
+    """All entries of `meta`, with the counters and the tables of the state; empty ones before a store begins."""
+    meta = read_meta(connection, report)
+    if "counters" in meta:
+        return meta, read_counters(meta), read_tables(meta)
+    for table in ("users", "items", "blocks"):
+        if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall():
+            report("its counts are missing")
+    return meta, Counters(), []
 
 
 def read_counters(meta: dict[str, str]) -> Counters:
@@ -59,23 +75,28 @@ def read_identity(meta: dict[str, str]) -> Identity:
     return Identity(**json.loads(meta["identity"]))
 
 
+def notes_of(meta: dict[str, str]) -> dict[str, str]:
+    """The notes of the engine."""
+    return {name[5:]: value for name, value in meta.items() if name.startswith("note:")}
+
+
 def read_tables(meta: dict[str, str]) -> list[TableSpec]:
     """The tables of the state."""
     return [TableSpec(name, dtype, tuple(shape)) for name, dtype, shape in json.loads(meta["tables"])]
 
 
-def read_contents(connection: apsw.Connection, report: Report) -> Contents:
+def read_contents(connection: Connection, report: Report, state_of: StateReader = read_state) -> Contents:
     """Read everything; problems are passed to `report`."""
     meta = read_meta(connection, report)
     for needed in ("identity", "tables", "counters"):
         if needed not in meta:
             report(f"meta: the entry '{needed}' is missing")
     counters, tables = read_counters(meta), read_tables(meta)
-    pairs, parts = _read_records(connection, "base", counters.parts, PAIR, report)
-    events, blocks = _read_records(connection, "blocks", counters.blocks, EVENT, report)
+    pairs, parts = _read_pairs(connection, counters.parts, report)
+    events, blocks = _read_blocks(connection, counters.blocks, report)
     if len(events) != counters.events:
         report(f"blocks: expected {counters.events} events, but found {len(events)}")
-    notes = {name[5:]: value for name, value in meta.items() if name.startswith("note:")}
+    notes = notes_of(meta)
     pairs, parts, events, blocks, unfinished = without_unfinished(notes.get(ERASING), pairs, parts, events, blocks)
     contents = Contents(
         identity=read_identity(meta),
@@ -88,17 +109,25 @@ def read_contents(connection: apsw.Connection, report: Report) -> Contents:
         applied=counters.applied,
         clock=counters.clock,
         seconds=counters.seconds,
-        state=_read_state(connection, tables, counters, report),
+        state=state_of(connection, tables, counters.state or [], (counters.folded, counters.saved), report),
         attributes=_read_attributes(connection, counters.attributes, report),
         answers=_read_answers(connection, report),
         notes=notes,
         unfinished=unfinished,
+        change=counters.change,
     )
     _check_references(contents, counters, report)
     return contents
 
 
-def _read_ids(connection: apsw.Connection, table: str, count: int, report: Report) -> list[str | None]:
+def read_besides(connection: Connection, report: Report) -> Besides:
+    """Read what a store has besides ids, events and the state."""
+    meta = read_meta(connection, report)
+    attributes = _read_attributes(connection, read_counters(meta).attributes, report)
+    return Besides(attributes, _read_answers(connection, report), notes_of(meta))
+
+
+def _read_ids(connection: Connection, table: str, count: int, report: Report) -> list[str | None]:
     rows: list[Any] = connection.execute(f"SELECT row, id, crc FROM {table} ORDER BY row").fetchall()
     if [row for row, _, _ in rows] != list(range(count)):
         report(f"{table}: expected rows 0 to {count - 1}, but found {len(rows)} other rows")
@@ -112,32 +141,39 @@ def _read_ids(connection: apsw.Connection, table: str, count: int, report: Repor
     return ids
 
 
-def _read_records(
-    connection: apsw.Connection, table: str, count: int, dtype: np.dtype[np.void], report: Report
-) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """The records of all rows, concatenated, and the boundaries of the rows."""
+def _read_pairs(connection: Connection, count: int, report: Report) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+    """The pairs of the base, and the boundaries of its parts."""
+    parts, sizes = _read_rows(connection, "base", count, _pairs_in, report)
+    return np.frombuffer(b"".join(parts), dtype=PAIR).copy(), sizes
+
+
+def _pairs_in(size: int) -> int | None:
+    return None if size % PAIR.itemsize else size // PAIR.itemsize
+
+
+def _read_blocks(connection: Connection, count: int, report: Report) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+    """The records of the journal, and the boundaries of its blocks."""
+    blocks, sizes = _read_rows(connection, "blocks", count, events_in, report)
+    return joined_blocks(blocks), sizes
+
+
+def _read_rows(
+    connection: Connection, table: str, count: int, records_in: Callable[[int], int | None], report: Report
+) -> tuple[list[bytes], NDArray[np.int64]]:
+    """The content of all rows, and the boundaries of their records. `records_in` knows how many a size has."""
     rows: list[Any] = connection.execute(f"SELECT row, records, crc FROM {table} ORDER BY row").fetchall()
     if [row for row, _, _ in rows] != list(range(count)):
         report(f"{table}: expected rows 0 to {count - 1}, but found {len(rows)} other rows")
     good = [to_bytes(content) for _, content, _ in rows]
     for at, (row, _, crc) in enumerate(rows):
-        if of_row(row, good[at]) != crc or len(good[at]) % dtype.itemsize:
+        if of_row(row, good[at]) != crc or records_in(len(good[at])) is None:
             report(f"{table}: row {row} is damaged")
             good[at] = b""
-    sizes = [len(content) // dtype.itemsize for content in good]
-    return np.frombuffer(b"".join(good), dtype=dtype).copy(), np.append(0, np.cumsum(sizes, dtype=np.int64))
+    sizes = [records_in(len(content)) or 0 for content in good]
+    return good, np.append(0, np.cumsum(sizes, dtype=np.int64))
 
 
-def _read_state(
-    connection: apsw.Connection, tables: list[TableSpec], counters: Counters, report: Report
-) -> dict[str, NDArray[np.generic]]:
-    rows = counters.state or []
-    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'pages'").fetchall():
-        return read_state(connection, tables, rows, (counters.folded, counters.saved), report)
-    return read_single_rows(connection, tables, rows, report)
-
-
-def _read_attributes(connection: apsw.Connection, count: int, report: Report) -> dict[str, dict[str, Any]]:
+def _read_attributes(connection: Connection, count: int, report: Report) -> dict[str, dict[str, Any]]:
     attributes: dict[str, dict[str, Any]] = {}
     for item, value, crc in connection.execute("SELECT id, value, crc FROM attributes"):
         if of_name(str(item), str(value)) != crc:
@@ -149,14 +185,14 @@ def _read_attributes(connection: apsw.Connection, count: int, report: Report) ->
     return attributes
 
 
-def read_answer(connection: apsw.Connection, key: bytes, now: float, report: Report) -> StoredReceipt | None:
+def read_answer(connection: Connection, key: bytes, now: float, report: Report) -> StoredReceipt | None:
     """The stored answer to a submission with this key, unless it has expired at the store's time `now`."""
     where = "WHERE key = ? AND expires >= ?"
     return next(iter(_read_answers(connection, report, where, (key, now))), None)
 
 
 def _read_answers(
-    connection: apsw.Connection, report: Report, where: str = "", bindings: tuple[Any, ...] = ()
+    connection: Connection, report: Report, where: str = "", bindings: tuple[Any, ...] = ()
 ) -> list[StoredReceipt]:
     answers = []
     statement = f"SELECT key, body, text, expires, crc FROM answers {where}"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-# 1: answers expire by the clock of the machine, the store has no id. 2: the state is a table of single rows.
-FORMAT = 3
+# 1: answers expire by the clock of the machine, the store has no id. 2: the state is a table of single rows. 3: events
+# have no weights. 4: there is no inbox and no change log.
+FORMAT = 5
 APPLICATION = 0x666C7263  # "flrc", in the file header: identifies felrec's files
 
 STATE_TABLES = """
 CREATE TABLE pages (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE saves (row INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, records BLOB NOT NULL,
                     crc INTEGER NOT NULL);
+"""
+SHARED_TABLES = """
+CREATE TABLE inbox (number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, body BLOB NOT NULL,
+                    crc INTEGER NOT NULL);
+CREATE TABLE changes (number INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL);
 """
 TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
@@ -18,12 +24,12 @@ CREATE TABLE items (row INTEGER PRIMARY KEY, id TEXT, crc INTEGER NOT NULL);
 CREATE TABLE attributes (id TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE base (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE blocks (row INTEGER PRIMARY KEY, records BLOB NOT NULL, crc INTEGER NOT NULL);
-{STATE_TABLES}
+{STATE_TABLES}{SHARED_TABLES}
 CREATE TABLE answers (key BLOB PRIMARY KEY, body BLOB NOT NULL, text TEXT NOT NULL, expires REAL NOT NULL,
                       crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX answers_by_end ON answers (expires);
 """
 # A page has rows k * n to (k + 1) * n - 1 of every table of the state. A part of a save has rows between `first` and
-# `last`, which are newer than those of the pages and of earlier parts.
+# `last`, which are newer than those of the pages and of earlier parts. Numbers of the inbox are never used twice.
 
 PART = 65_536  # pairs per part of the base

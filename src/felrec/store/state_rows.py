@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange
 from felrec.store.checksums import Report, of_row, to_bytes
+from felrec.store.connection import Connection
 from felrec.store.protocol import TableSpec
 from felrec.store.row_blobs import between, decode_rows, encode_rows, in_order, merged, page_rows, row_range
 
@@ -25,11 +25,15 @@ _EXTENT = (
     "SELECT coalesce(sum(length(records)), 0), coalesce(min(first), 0), coalesce(max(last), -1) FROM saves"
     " WHERE row >= ? AND row < ? AND last >= 0"
 )
+_PUT_SAVE = (
+    "INSERT INTO saves VALUES (?, ?, ?, ?, ?) ON CONFLICT (row) DO UPDATE"
+    " SET first = excluded.first, last = excluded.last, records = excluded.records, crc = excluded.crc"
+)
 _NEWER = "SELECT row, records, crc FROM saves WHERE row >= ? AND row < ?"
 
 
 def read_state(
-    connection: apsw.Connection,
+    connection: Connection,
     tables: Sequence[TableSpec],
     rows: Sequence[int],
     saves: tuple[int, int],
@@ -53,16 +57,16 @@ def read_state(
     return state
 
 
-def put_save(connection: apsw.Connection, change: RowChange, tables: Sequence[TableSpec], number: int) -> int:
+def put_save(connection: Connection, change: RowChange, tables: Sequence[TableSpec], number: int) -> int:
     """Add a part of a save; returns its size."""
     records = encode_rows(in_order(change), tables)
     entry = (number, *row_range(change), records, of_row(number, records))
-    connection.execute("INSERT OR REPLACE INTO saves VALUES (?, ?, ?, ?, ?)", entry)
+    connection.execute(_PUT_SAVE, entry)
     return len(records)
 
 
 def folded_pages(
-    connection: apsw.Connection, tables: Sequence[TableSpec], saves: tuple[int, int], report: Report
+    connection: Connection, tables: Sequence[TableSpec], saves: tuple[int, int], report: Report
 ) -> Iterator[tuple[int, bytes]]:
     """The pages that some saves change, by number, with the rows of these saves."""
     found: Any = connection.execute(_EXTENT, saves).fetchall()[0]
@@ -78,7 +82,7 @@ def folded_pages(
 
 
 def changed_pages(
-    connection: apsw.Connection, change: RowChange, tables: Sequence[TableSpec], report: Report
+    connection: Connection, change: RowChange, tables: Sequence[TableSpec], report: Report
 ) -> Iterator[tuple[int, bytes]]:
     """The pages that a change changes, by number, with its rows."""
     page, ordered = page_rows(tables), in_order(change)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from felrec.data.events import RowChange
+from felrec.store.change_log import put_change
 from felrec.store.database import Database
 from felrec.store.protocol import TableSpec
 from felrec.store.reading import Counters
@@ -35,16 +36,20 @@ class StateWriter:
         self._bytes: int | None = None  # of all saves; None: not counted yet
         self._folding: _Folding | None = None
 
-    def save(self, rows: RowChange, applied: int | None, notes: Mapping[str, str]) -> None:
-        """Write a part of a save; with `applied` the last one."""
+    def save(self, rows: RowChange, applied: int | None, notes: Mapping[str, str], change: bytes | None) -> None:
+        """Write a part of a save; with `applied` the last one.
+
+        Others that share the store rely on the last one: it must not be lost once they have seen it.
+        """
         database, counters = self._database, replace(self._database.counters)
         grown = _grown(self._rows or counters.state or [], rows, database.tables)
         before = self._size()
-        with database.transaction(counters, durable=False):
+        with database.transaction(counters, durable=database.shared and applied is not None):
             size = put_save(database.connection, rows, database.tables, self._next)
             if applied is not None:
                 counters.applied, counters.saved, counters.state = applied, self._next + 1, grown
                 put_notes(database.connection, notes)
+                put_change(database.connection, change, counters)
         self._next += 1
         self._rows = grown if applied is None else None
         self._bytes = before + size

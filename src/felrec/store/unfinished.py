@@ -26,7 +26,9 @@ def without_unfinished(
     user, rewritten = map(int, note.split())
     in_pairs, in_events = pairs["user"] == user, events["user"] == user
     items: Rows = np.concatenate([pairs["item"][in_pairs], events["item"][in_events]])
-    counts = np.concatenate([pairs["events"][in_pairs].astype(np.int64), np.ones(int(in_events.sum()), np.int64)])
+    counts = np.concatenate(
+        [np.abs(pairs["events"][in_pairs]).astype(np.int64), np.ones(int(in_events.sum()), np.int64)]
+    )
     blocks_left, parts_left = holding(np.flatnonzero(in_events), blocks), holding(np.flatnonzero(in_pairs), parts)
     left = Unfinished(user, items, counts, blocks_left, parts_left, rewritten)
     return pairs[~in_pairs], _bounds(in_pairs, parts), events[~in_events], _bounds(in_events, blocks), left

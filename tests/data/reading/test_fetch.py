@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from felrec.data.reading.datasets import DATASETS
+from felrec.data.reading.datasets import DATASETS, Companion
 from felrec.data.reading.fetch import fetch, sha256_of
 from felrec.data.reading.sources import read_log
 from felrec.errors import FetchError
@@ -265,3 +265,21 @@ def test_a_file_that_is_there_is_checked_against_ones_own_sum(
     with pytest.raises(FetchError, match="remove it to fetch it again"):
         fetch(name, tmp_path, sha256="0" * 64)
     assert log.is_file()
+
+
+def test_files_that_belong_to_a_log_are_put_beside_it(
+    site: Site, known: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = known()
+    of_titles = Companion("titles.csv", f"{site.url}/titles.csv", hashlib.sha256(JODIE).hexdigest())
+    monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], beside=(of_titles,)))
+    log = fetch(name, tmp_path)
+    assert log.with_name("titles.csv").read_bytes() == JODIE
+    asked = len(site.asked)
+    fetch(name, tmp_path)
+    assert len(site.asked) == asked  # both are there
+    log.with_name("titles.csv").unlink()
+    site.content = b"something,else\n1,2\n"
+    with pytest.raises(FetchError, match="the sha256 is"):
+        fetch(name, tmp_path)
+    assert not log.with_name("titles.csv").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from felrec.data.events import Rows
+from felrec.data.events import Against, Rows
 from felrec.data.synthetic import synthetic_log
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES, TrendCounts
 
@@ -85,12 +85,27 @@ def test_counts_without_some_events_shrink_in_proportion(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 100, 1_500])
-def test_events_that_do_not_count_only_pass_time(size: int) -> None:
-    counts, which = TrendCounts(), np.random.default_rng(0).random(len(ITEMS)) < 0.5
+def test_events_add_what_they_are_worth_and_pass_time(size: int) -> None:
+    counts, worth = TrendCounts(), np.random.default_rng(0).choice([0, 1, 0.3, 5], len(ITEMS)).astype(np.float32)
     for start in range(0, len(ITEMS), size):
         part = slice(start, start + size)
-        counts.apply_change(counts.change(ITEMS[part], which[part]))
+        counts.apply_change(counts.change(ITEMS[part], worth[part]))
     assert (counts.events, counts.moment) == (1_500, 1_472)
     left = np.exp2(-np.maximum(counts.moment - np.arange(1, len(ITEMS) + 1), 0)[:, None] / TREND_HALF_LIVES)
-    expected = np.stack([left[(item == ITEMS) & which].sum(axis=0) for item in ASKED])
+    expected = np.stack([(left * worth[:, None])[item == ITEMS].sum(axis=0) for item in ASKED])
     np.testing.assert_allclose(counts.decayed(ASKED), expected, rtol=1e-3)
+
+
+def test_what_speaks_against_an_item_lowers_its_counts_down_to_none() -> None:
+    counts = TrendCounts()
+    counts.apply_change(counts.change(ITEMS[:640]))
+    before, events = counts.decayed(ASKED), counts.events
+    against = Against(np.array([ASKED[0], 9_999], dtype=np.int32), np.array([0.5, 1], dtype=np.float32))
+    counts.apply_change(counts.change(ITEMS[:0], against=against))
+    np.testing.assert_allclose(counts.decayed(ASKED)[0], np.maximum(before[0] - 0.5, 0), rtol=1e-4, atol=1e-6)
+    assert (counts.decayed(ASKED)[1:] == before[1:]).all()
+    assert (counts.events, counts.items) == (events, len(np.unique(ITEMS[:640])))  # it is no event, and no new item
+    counts.apply_change(
+        counts.change(ITEMS[:0], against=against._replace(weights=np.array([1e6, 1], dtype=np.float32)))
+    )
+    assert (counts.decayed(ASKED)[0] == 0).all()

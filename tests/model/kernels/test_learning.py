@@ -27,10 +27,11 @@ LOG = synthetic_log(3_000, n_users=100, n_items=800, seed=5).log.events
 
 def renumbered(events: Events) -> Events:
     """Rows by first appearance, as in a log: the kernels learn only where every row has events."""
+    events = events.shown()
     _, first, rows = np.unique(events.items, return_index=True, return_inverse=True)
     order = np.empty(len(first), dtype=np.int64)
     order[np.argsort(first)] = np.arange(len(first))
-    return Events.of(events.users, order[rows], events.times)
+    return Events.of(events.users, order[rows], events.times, events.weights)
 
 
 def gradients(made: FELRecS, state: Tensors, batch: Events) -> tuple[float, dict[str, torch.Tensor]]:

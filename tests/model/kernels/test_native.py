@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,20 +88,22 @@ def later_events(draw: st.DrawFn) -> Events:
     """Of a few items only: the others keep their bounds for many moments."""
     count, random = draw(st.sampled_from([1, 5, 64, 300, 1_000])), np.random.default_rng(draw(st.integers(0, 99)))
     items = random.choice(random.integers(ITEMS, size=3), size=count)
-    return Events.of(random.integers(draw(st.sampled_from([1, USERS])), size=count), items, np.full(count, 30_000.0))
+    users, times = random.integers(draw(st.sampled_from([1, USERS])), size=count), np.full(count, 30_000.0)
+    weights = draw(st.sampled_from([None, [np.nan, 0, 3, -1]]))
+    return Events.of(users, items, times, None if weights is None else random.choice(weights, count))
 
 
 def check_later(made: FELRecS, log: Events, later: list[Events], k: int) -> None:
     """Items are far apart, so that each chunk has one or two and is skipped if their bounds allow it."""
     far, every = 200, np.arange(ITEMS * 200, dtype=np.int32)
-    replay(made, Events.of(log.users, log.items * far, log.times), block=20)
+    replay(made, replace(log, items=log.items * far), block=20)
     cache, selections = ItemScoreCache(made), [Selection(k, NOTHING)] * 3
     asked = Queries.now(np.array([0, 1, USERS + 1]), 31_000.0)
     cache.best(asked, selections, len(every))
     for events in later:
         for begin in range(0, len(events), 97):
             block = events[begin : begin + 97]
-            cache.apply_change(made.change(Events.of(block.users, block.items * far, block.times)))
+            cache.apply_change(made.change(replace(block, items=block.items * far)))
         check(cache.best(asked, selections, len(every)), made.score(asked, every), selections, NOTHING)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ Limited = Callable[..., Engine]
 def limited(tmp_path: Path) -> Limited:
     """An engine with two users and two items, opened again with limits."""
 
-    def opened(**limits: int) -> Engine:
+    def opened(**limits: Any) -> Engine:
         engine = open_engine(tmp_path / "store")
         post(engine, KNOWN)
         engine.close()
@@ -159,3 +160,18 @@ def test_the_memory_of_the_control_group(tmp_path: Path, own: str, files: dict[s
     assert list(_group_limits(tmp_path, tmp_path / "own")) == limits
     assert list(_group_limits(tmp_path, tmp_path / "missing")) == []
     assert resident_bytes() < available_bytes()
+
+
+def test_items_put_together_share_the_room(limited: Limited) -> None:
+    engine = limited(items=3)
+    put = {name: Attributes(name) for name in ("a", "tea", "b", "c", "d")}
+    refused = engine.put_items(put).result()
+    assert list(refused) == ["d"]  # tea has a row already
+    assert "the limit of 3 items is reached" in refused["d"]
+    assert engine.item("c").title == "c"
+    engine.close()
+    engine = limited(memory=resident_bytes() + 20_000)
+    refused = engine.put_items({f"new-{n}": Attributes(f"new {n}") for n in range(50)}).result()
+    assert len(refused) >= 40
+    assert "no memory for attributes" in refused["new-49"]
+    engine.close()

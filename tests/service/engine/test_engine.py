@@ -67,6 +67,19 @@ def test_the_answers_are_those_of_the_fitted_model(tmp_path: Path) -> None:
     engine.close()
 
 
+def test_similar_items_are_counted_if_the_model_counts(tmp_path: Path) -> None:
+    """Its vectors are random here, so only counts can find what the same users took."""
+    engine = open_engine(tmp_path / "s", fitted("felrec-s"))
+    for number in range(6):
+        for who in ("cook", "smith"):
+            post(engine, [(f"{who} {number}", f"{who}'s {thing}") for thing in ("a", "b", "c")])
+    assert [item.id for item in engine.similar_items("cook's a")] == ["cook's b", "cook's c"]
+    engine.put_item("cook's b", Attributes("Sold out", available=False)).result()
+    assert [item.id for item in engine.similar_items("cook's a")] == ["cook's c"]
+    assert [item.id for item in engine.similar_items("smith's a", 1)] == ["smith's b"]
+    engine.close()
+
+
 def test_seen_items_candidates_and_unknown_ids(engine: Engine) -> None:
     had = {event.id for event in engine.user("user 1", 1_000).history}
     assert had

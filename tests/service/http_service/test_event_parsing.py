@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from felrec.data.events import BEGINNING
+from felrec.data.kinds import KindTable
 from felrec.service.http.event_fields import OTHERS
-from felrec.service.http.event_parsing import LIMITS, _each_row, _plain_events, read_events
+from felrec.service.http.event_parsing import _each_row, _plain_events, read_events
 from felrec.service.http.problems import Problem
+from felrec.service.http.row_bodies import LIMITS
 
 NOW = 2e9
 IDS = st.one_of(
@@ -24,27 +26,43 @@ TIMES = st.one_of(
     st.none(), st.integers(), st.floats(), st.sampled_from([NOW + 300, NOW + 301, -0.0, "2026-01-01", True, 10**30])
 )
 ROWS = st.one_of(
-    st.fixed_dictionaries({"user": IDS, "item": IDS}, optional={"timestamp": TIMES, "other": st.none()}),
+    st.fixed_dictionaries(
+        {"user": IDS, "item": IDS},
+        optional={
+            "timestamp": TIMES,
+            "other": st.none(),
+            "kind": st.sampled_from(["view", " buy ", "bin", "", 7, True, None]),
+            "value": st.sampled_from([1, 2.5, "3", False, None, 10**400]),
+        },
+    ),
     st.none() | st.integers(),
 )
 
 
-def same_as_row_by_row(body: bytes) -> bool:
+KINDS = KindTable.parse("view=context,value<2=negative,buy=3,7=4,bin=ignore")
+
+
+def same_as_row_by_row(body: bytes, kinds: KindTable | None = None) -> bool:
     """Whether a body can be read at once; then it is read as row by row."""
-    plain = _plain_events(body, NOW)
-    if plain is None:
+    read = _plain_events(body, NOW, kinds)
+    if read is None:
         return False
-    slowly, rejected, ignored = _each_row(body, lines=False, now=NOW, strict=True)
-    assert (rejected, ignored) == ([], None)
+    plain, (slowly, rejected, ignored, left_out) = read.events, _each_row(body, False, NOW, True, kinds)
+    assert (rejected, ignored, left_out) == ([], None, read.left_out)
     assert (plain.users, plain.items) == (slowly.users, slowly.items)
     assert np.array_equal(plain.times, slowly.times, equal_nan=True)
-    assert [plain.number(place) for place in range(len(plain))] == list(range(len(plain)))
+    numbers = [slowly.number(place) for place in range(len(slowly))]
+    assert [plain.number(place) for place in range(len(plain))] == numbers
+    assert (plain.weights is None) == (kinds is None)
+    assert plain.weights is None or np.array_equal(plain.weights, np.asarray(slowly.weights))
     return True
 
 
 @given(rows=st.lists(ROWS, max_size=3) | ROWS, ascii_only=st.booleans())
 def test_any_rows(rows: Any, ascii_only: bool) -> None:
-    same_as_row_by_row(json.dumps(rows, ensure_ascii=ascii_only).encode(errors="surrogatepass"))
+    body = json.dumps(rows, ensure_ascii=ascii_only).encode(errors="surrogatepass")
+    same_as_row_by_row(body)
+    same_as_row_by_row(body, KINDS)
 
 
 @given(body=st.binary(max_size=30) | st.text('[]{}",:usertimap0123456789.eE+- \\', max_size=40).map(str.encode))
@@ -66,6 +84,30 @@ def test_any_bytes(body: bytes) -> None:
 )
 def test_what_most_clients_send_is_read_at_once(body: bytes) -> None:
     assert same_as_row_by_row(body)
+
+
+def test_kinds_and_values_are_worth_what_the_table_says() -> None:
+    said: list[dict[str, Any]] = [
+        {"kind": "view"},
+        {"kind": "buy"},
+        {"kind": "bin"},
+        {"kind": " buy ", "value": 1},
+        {},
+        {"kind": 7},
+    ]
+    rows = [{"user": "a", "item": str(n), **one} for n, one in enumerate(said)]
+    wrong = [{"user": "a", "item": "b", "kind": []}, {"user": "a", "item": "b", "value": "x"}]
+    for body, lines in (
+        (json.dumps(rows + wrong), False),
+        ("\n".join(map(json.dumps, rows + wrong)), True),
+    ):
+        events, rejected, ignored, left_out = read_events(body.encode(), lines, NOW, strict=True, kinds=KINDS)
+        assert events.items == ["0", "1", "3", "4", "5"]
+        assert np.array_equal(np.asarray(events.weights), [0, 3, -1, 1, 4])
+        assert ([row.row for row in rejected], ignored, left_out) == ([6, 7], None, 1)
+    assert same_as_row_by_row(json.dumps(rows[:4]).encode(), KINDS)
+    without = read_events(json.dumps(rows).encode(), lines=False, now=NOW)
+    assert (without.events.weights, without.ignored) == (None, {"kind": 5, "value": 1})
 
 
 def test_more_rows_than_allowed_are_refused() -> None:
@@ -91,14 +133,14 @@ def test_times_that_are_none() -> None:
     ],
 )
 def test_fields_have_the_names_of_columns_in_files(row: dict[str, Any], lines: bool) -> None:
-    events, rejected, _ = read_events(json.dumps(row).encode(), lines, NOW)
+    events, rejected, _, _ = read_events(json.dumps(row).encode(), lines, NOW)
     assert (events.users, events.items, events.times.tolist(), rejected) == (["ada"], ["tea"], [5.0], [])
 
 
 def test_unknown_fields_are_ignored_and_counted_unless_strict() -> None:
     good = {"user": "a", "item": "b"}
     rows = [good | {"price": 1}, good, {"user": "a", "price": 2}, good | {"price": 1, "x" * 50: 2}]
-    events, rejected, ignored = read_events(json.dumps(rows).encode(), lines=False, now=NOW)
+    events, rejected, ignored, _ = read_events(json.dumps(rows).encode(), lines=False, now=NOW)
     assert [events.number(place) for place in range(len(events))] == [0, 1, 3]
     assert [row.row for row in rejected] == [2]
     assert ignored == {"price": 2, "x" * 40: 1}  # of accepted events

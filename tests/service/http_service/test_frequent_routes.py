@@ -56,7 +56,7 @@ REQUESTS = [
 
 def seen(answer: httpx.Response) -> tuple[int, str, list[tuple[str, str]]]:
     """What a client sees, apart from what differs from request to request."""
-    text = re.sub(r'"(milliseconds|request_id)":[^,}]*', "", answer.text)
+    text = re.sub(r'"(milliseconds|request_id|ticket)":[^,}]*', "", answer.text)
     varying = ("date", "content-length", "x-request-id")
     return answer.status_code, text, sorted(pair for pair in answer.headers.items() if pair[0] not in varying)
 

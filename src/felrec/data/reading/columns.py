@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from felrec.data.events import WEIGHT_COLUMN
 from felrec.data.reading.where import Condition
 from felrec.errors import DataError
 
@@ -37,15 +38,17 @@ class Columns:
     kind: str | None = None  # such as view or purchase
     value: str | None = None  # such as a rating or an amount
     conditions: tuple[str, ...] = ()  # one for each condition of `Wanted`
+    weight: str | None = None  # as `felrec export` writes it
 
     def names(self) -> list[str]:
         """User, item, time, and the others that are there."""
-        others = (name for name in (self.kind, self.value, *self.conditions) if name is not None)
+        others = (name for name in (self.kind, self.value, self.weight, *self.conditions) if name is not None)
         return list(dict.fromkeys((self.user, self.item, self.time, *others)))
 
     def expressions(self, elsewhere: Columns) -> dict[str, pl.Expr]:
         """These columns, taken from a frame where they have the names of `elsewhere`."""
-        roles = [role for role in ("user", "item", "time", "kind", "value") if getattr(self, role) is not None]
+        optional = (role for role in (*_OPTIONAL_NAMES, "weight") if getattr(self, role) is not None)
+        roles = (*_USUAL_NAMES, *optional)
         named = {getattr(self, role): pl.col(getattr(elsewhere, role)) for role in roles}
         return named | {mine: pl.col(name) for mine, name in zip(self.conditions, elsewhere.conditions, strict=True)}
 
@@ -63,7 +66,8 @@ class Wanted:
         """Choose from the columns that are present.
 
         >>> Wanted(item="Film").find(["userId", "Film", "rating", "timestamp:float"], "ratings.csv")
-        Columns(user='userId', item='Film', time='timestamp:float', kind=None, value='rating', conditions=())
+        Columns(user='userId', item='Film', time='timestamp:float', kind=None, value='rating', conditions=(), \
+weight=None)
         """
         found = [find_column(role, getattr(self, role), present, source) for role in _USUAL_NAMES]
         if len(set(found)) < len(found):
@@ -71,7 +75,8 @@ class Wanted:
         left = [name for name in present if name not in found]
         kind, value = (_search(names, None, left) for names in _OPTIONAL_NAMES.values())
         conditions = tuple(_find_named(condition.column, present, source) for condition in self.where)
-        return Columns(found[0], found[1], found[2], kind, value, conditions)
+        weight = WEIGHT_COLUMN if WEIGHT_COLUMN in left else None
+        return Columns(found[0], found[1], found[2], kind, value, conditions, weight)
 
     def needed(self, present: Sequence[str]) -> list[str]:
         """The columns of a file to read; all if one is missing, which the path of the file may hold.
@@ -94,14 +99,22 @@ class Wanted:
         return _search(_USUAL_NAMES["time"], self.time, present)
 
 
-def roles_of(names: Sequence[str]) -> dict[str, str]:
-    """Which of these names are those of user, item and time; a role without a name is left out.
+def roles_of(names: Sequence[str], *, with_kinds: bool = False) -> dict[str, str]:
+    """Which of these names are those of user, item and time, and of kind and value if they are asked for.
 
     >>> roles_of(["productId", "user_id", "price"])
     {'user': 'user_id', 'item': 'productId'}
     """
     found = {role: _search(usual, None, names) for role, usual in _USUAL_NAMES.items()}
+    if with_kinds:
+        left = [name for name in names if name not in found.values()]
+        found |= {role: _search(usual, None, left) for role, usual in _OPTIONAL_NAMES.items()}
     return {role: name for role, name in found.items() if name is not None}
+
+
+def is_value_name(name: str) -> bool:
+    """Whether this is a usual name of the value of an event, such as rating."""
+    return _plain(name) in _OPTIONAL_NAMES["value"].split()
 
 
 def _search(usual: str, wanted: str | None, present: Sequence[str]) -> str | None:

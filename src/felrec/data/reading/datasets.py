@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Companion(NamedTuple):
+    """A file that is kept beside a log."""
+
+    file: str
+    url: str
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,7 @@ class Dataset:
     file: str  # name of the log file in the dataset's folder
     md5: str | None = None  # as published beside the file
     sha256: str | None = None
+    beside: tuple[Companion, ...] = ()  # files that belong to the log, such as the titles of its items
 
     @property
     def is_archive(self) -> bool:
@@ -77,6 +87,30 @@ def _jodie(name: str, title: str, rows: int, users: int, items: int) -> Dataset:
     )
 
 
+def _movietweetings() -> Dataset:
+    # The checksums are of the files at this commit: the authors publish none.
+    snapshot = "https://raw.githubusercontent.com/sidooms/MovieTweetings/44c525d0c766944910686c60697203cda39305d6/snapshots/100K"
+    return Dataset(
+        name="movietweetings",
+        title="MovieTweetings, snapshot of 100,000: films rated on Twitter in 2013",
+        rows=100_000,
+        users=16_554,
+        items=10_506,
+        licence="MIT; cite Dooms, De Pessemier and Martens, CrowdRec 2013",
+        homepage="https://github.com/sidooms/MovieTweetings",
+        url=f"{snapshot}/ratings.dat",
+        file="ratings.dat",
+        sha256="c0dd868c2632d10002ebc928ddc5345f33adeaa59eca52c2941c26a2c5e36fd6",
+        beside=(
+            Companion(
+                "movies.dat",
+                f"{snapshot}/movies.dat",
+                "e63fb84bc734e3c574f135634a40d3cbafab22b8f94f5fc0b80f80d1d2076efc",
+            ),
+        ),
+    )
+
+
 DATASETS: dict[str, Dataset] = {
     dataset.name: dataset
     for dataset in (
@@ -88,6 +122,7 @@ DATASETS: dict[str, Dataset] = {
         _movielens("32m", 32_000_204, 200_948, 84_432, "ratings.csv", "d472be332d4daa821edc399621853b57"),
         _twitch("100k", 3_051_733, 100_000, 162_625, "100k_a.csv", "13lbPDxlEI-ceKCR0H2a9glrgAOukV_Vt"),
         _twitch("full", 124_000_000, 15_500_000, 465_000, "full_a.csv.gz", None),
+        _movietweetings(),
         _jodie("reddit", "Reddit: posts of users to subreddits in one month", 672_447, 10_000, 984),
         _jodie("wikipedia", "Wikipedia: edits of pages in one month", 157_474, 8_227, 1_000),
         _jodie("lastfm", "LastFM: songs that users listened to in one month", 1_293_103, 980, 1_000),

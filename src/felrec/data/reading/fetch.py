@@ -9,6 +9,7 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,25 +37,33 @@ def fetch(
 ) -> Path:
     """Download dataset `name` into the folder `to/name` and return the path of its log for `read_log`.
 
-    An existing log is not downloaded again. An interrupted download is resumed by the next call. `sha256` verifies
-    the download against your own checksum.
+    Files that belong to the log are put beside it. An existing file is not downloaded again. An interrupted download is
+    resumed by the next call. `sha256` verifies the log against your own checksum.
     """
     if name not in DATASETS:
         raise FetchError(f"unknown dataset {name!r}; use one of {', '.join(DATASETS)}")
-    dataset = DATASETS[name]
-    folder = to / name
+    dataset, folder = DATASETS[name], to / name
     log = folder / dataset.file
-    if log.is_file():
-        if sha256 and not dataset.is_archive and (found := sha256_of(log)) != sha256.lower():
-            raise FetchError(f"{log} has the sha256 {found}, not {sha256}; remove it to fetch it again")
-        return log
+    if not log.is_file():
+        _get(dataset, to, sha256, progress or _silent, opener)
+    elif sha256 and not dataset.is_archive and (found := sha256_of(log)) != sha256.lower():
+        raise FetchError(f"{log} has the sha256 {found}, not {sha256}; remove it to fetch it again")
+    for file, url, its_sha256 in dataset.beside:
+        if not (folder / file).is_file():
+            _get(replace(dataset, file=file, url=url), to, its_sha256, progress or _silent, opener)
+    return log
+
+
+def _get(dataset: Dataset, to: Path, sha256: str | None, progress: Progress, opener: Opener) -> None:
+    """Download the file of a dataset, verify and publish it."""
+    folder = to / dataset.name
     by_hand = f"download it manually from {dataset.homepage} and put {dataset.file} into {folder}"
     if dataset.url is None:
-        raise FetchError(f"{name} cannot be fetched; {by_hand}")
+        raise FetchError(f"{dataset.name} cannot be fetched; {by_hand}")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        part = to / f"{name}.part"
-        _download(dataset.url, part, progress or _silent, opener, by_hand)
+        part = to / f"{dataset.name}.part"
+        _download(dataset.url, part, progress, opener, by_hand)
         _verify(part, dataset, sha256)
         _install(part, dataset, folder)
     except OSError as error:
@@ -62,7 +71,6 @@ def fetch(
         raise FetchError(
             f"the disk is full: free space in {to} and run this again" if full else f"{to}: {error}"
         ) from error
-    return log
 
 
 def sha256_of(path: Path) -> str:

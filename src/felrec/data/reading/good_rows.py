@@ -58,11 +58,13 @@ class GoodRows:
     skipped: SkippedRows | None
 
 
-def read_good_rows(raw: RawLog, time_unit: str, rule: BadRowRule) -> GoodRows:
-    """Read the rows that are asked for; DataError names those that cannot be read, unless they may be skipped."""
+def read_good_rows(raw: RawLog, time_unit: str, rule: BadRowRule, wanted: NDArray[np.bool_] | None = None) -> GoodRows:
+    """Read the `wanted` rows; DataError names those that cannot be read, unless they may be skipped."""
     faults, rows, frame = list(raw.broken), np.arange(raw.frame.height), raw.frame
     if raw.where:
         rows = matching_rows(frame, list(zip(raw.where, raw.columns.conditions, strict=True)), raw.origin.name)
+    if wanted is not None:
+        rows = rows[wanted[rows]]
     broken = np.concatenate([np.empty(0, np.int64), *(fault.rows for fault in faults)])
     rows = np.setdiff1d(rows, broken, assume_unique=True) if faults else rows
     asked = len(rows) + len(broken)

@@ -46,12 +46,12 @@ def _read(file: Path, wanted: Wanted, several: bool) -> tuple[RawColumns, Column
 
 
 def _common(found: list[Columns]) -> Columns:
-    """The columns of the first file, without a kind or value that not all files have."""
-    kind, value = (
-        name if all(getattr(columns, role) for columns in found) else None
-        for role, name in (("kind", found[0].kind), ("value", found[0].value))
+    """The columns of the first file, without a kind, value or weight that not all files have."""
+    kind, value, weight = (
+        getattr(found[0], role) if all(getattr(columns, role) for columns in found) else None
+        for role in ("kind", "value", "weight")
     )
-    return replace(found[0], kind=kind, value=value)
+    return replace(found[0], kind=kind, value=value, weight=weight)
 
 
 def _stacked(path: Path, parts: list[tuple[RawColumns, Columns]], columns: Columns) -> pl.DataFrame:

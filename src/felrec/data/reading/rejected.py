@@ -35,7 +35,7 @@ def _table(raw: RawLog, fault: Fault) -> pl.DataFrame:
     )
     if fault.lines is not None:
         return where.with_columns(line=pl.Series(fault.lines, dtype=pl.String))
-    held = raw.frame[fault.rows].select(raw.columns.names())
+    held = raw.frame[fault.rows].select(raw.columns.user, raw.columns.item, raw.columns.time)
     texts = (_texts(column).alias(role) for column, role in zip(held, ("user", "item", "time"), strict=True))
     return where.with_columns(*texts)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from felrec.data.kinds import Given, KindTable
 from felrec.data.log import InteractionLog, log_of
 from felrec.data.reading.columns import Wanted
 from felrec.data.reading.frames import raw_frame
@@ -23,6 +24,7 @@ def read_log(
     time_col: str | None = None,
     time_unit: str = "auto",
     where: str | Sequence[str] = (),
+    kinds: Given = None,
     newest: int | None = None,
     bad_rows: Literal["refuse", "skip"] = "refuse",
     max_bad: float = 0.05,
@@ -34,6 +36,8 @@ def read_log(
 
     `where` reads only some rows: "kind=purchase", "kind!=view", "rating>=4", or several such conditions. A column is
     found by its name, or as `kind` or `value` by its usual names.
+
+    `kinds` says what kinds of events mean, as in "view=context,purchase=2,dislike=negative": see `felrec.data.kinds`.
 
     `newest` keeps only so many events, the latest ones.
 
@@ -49,5 +53,5 @@ def read_log(
     wanted = Wanted(user_col, item_col, time_col, tuple(map(Condition.parse, conditions)))
     is_path = isinstance(path_or_frame, (str, os.PathLike))
     raw = read_files(Path(path_or_frame), wanted) if is_path else raw_frame(path_or_frame, wanted, "frame")
-    log = log_of(raw, time_unit, rule)
+    log = log_of(raw, time_unit, rule, KindTable.of(kinds))
     return log if newest is None else log.newest(newest)

@@ -12,13 +12,41 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange, Rows
+from felrec.data.events import RowChange, Rows, Weights
 from felrec.data.pending import Pending, grouped
 from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import TableState
 
 _BLOCK = 1 << 16  # events sorted at a time, so that they stay in the CPU cache
+_ROW_BITS, _USUAL, _HIGHEST = 26, 16, 31  # of marked rows; part of the format of a state
 EMPTY = -1  # the row of padding, which a cache reads as the zero vector
+
+
+def steps_of(weights: Weights) -> Rows:
+    """How much events of these weights count, in half powers of two: 0 is context, 16 is a weight of 1 or none.
+
+    >>> steps_of(np.array([0, 1, np.nan, 2, 3, 0.5, 1e9], dtype=np.float32)).tolist()
+    [0, 16, 16, 18, 19, 14, 31]
+    """
+    bits = np.ascontiguousarray(weights, dtype=np.float32).view(np.int32)
+    steps = np.clip((bits >> 22) - 254 + _USUAL, 1, _HIGHEST)  # the exponent, and the first bit after it
+    found: Rows = np.where(np.isnan(weights), _USUAL, np.where(weights > 0, steps, 0)).astype(np.int32)
+    return found
+
+
+def marked(rows: Rows, weights: Weights | None) -> Rows:
+    """Rows with the steps of their events above them; a row itself has the usual step."""
+    return rows if weights is None else rows | (steps_of(weights) ^ _USUAL) << _ROW_BITS
+
+
+def steps_in(entries: Rows) -> Rows:
+    """The steps of marked rows."""
+    return (entries >> _ROW_BITS) ^ _USUAL
+
+
+def rows_of(entries: Rows) -> Rows:
+    """Marked rows without their steps."""
+    return np.where(entries < 0, entries, entries & ((1 << _ROW_BITS) - 1))
 
 
 class Histories:
@@ -102,6 +130,12 @@ class Histories:
 
     def recent(self, owners: NDArray[np.integer], pending: Pending | None = None) -> tuple[Rows, NDArray[np.bool_]]:
         """Rows (B, N), oldest first and padded on the left with -1, and the mask (B, N) of real entries."""
+        entries = self.entries(owners, pending)
+        rows = rows_of(entries)
+        return rows, rows != EMPTY  # after `rewrite` a ring may hold fewer events than were counted
+
+    def entries(self, owners: NDArray[np.integer], pending: Pending | None = None) -> Rows:
+        """The same rows, still `marked`."""
         back = np.arange(self.length - 1, -1, -1)  # (N,) steps before now: N-1 … 0
         waiting = np.zeros((len(owners), 1), dtype=np.int64)
         if pending is not None:
@@ -117,11 +151,11 @@ class Histories:
             from_pending = age < 0
             at = (pending.stops[:, None] - 1 - back)[from_pending]
             rows[from_pending] = pending.values[at]
-        return rows, mask & (rows != EMPTY)  # after `rewrite` a ring may hold fewer events than were counted
+        return rows
 
     def change(self, owners: Rows, pending: Pending) -> RowChange:
         """The rings (B, N) and counts (B,) of distinct owners after their pending events are appended."""
-        rows, _ = self.recent(owners, pending)
+        rows = self.entries(owners, pending)
         return self._placed(owners, rows, self.counts(owners) + pending.stops - pending.starts)
 
     def rewrite(self, owners: Rows, newest: Pending, counts: NDArray[np.int64]) -> RowChange:

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from felrec.peers import ALONE, Peers
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -36,41 +38,53 @@ def in_parallel(work: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
 
 
 def differentiable_in_parallel(
-    work: Callable[[T], Tensor], pieces: Sequence[T], parameters: Sequence[Tensor], used: Sequence[Tensor]
+    work: Callable[[T], Tensor],
+    pieces: Sequence[T],
+    parameters: Sequence[Tensor],
+    used: Sequence[Tensor],
+    peers: Peers = ALONE,
 ) -> Tensor:
-    """The concatenated results (b, …) of all pieces; forward and backward passes run in parallel.
+    """The concatenated results (b, D) of all pieces; forward and backward passes run in parallel.
 
     `parameters` are all tensors that need gradients, and `used` those that `work` reads: the same, or copies of them
-    in another precision. Gradients are summed in the order of the pieces, so that training is reproducible, and in the
-    precision of the parameters.
+    in another precision. Gradients are summed over the pieces of all processes. That is done in double precision, so
+    that training is reproducible: the order of the pieces, and who computed them, changes no bit.
     """
-    joined: Tensor = _Pieces.apply(work, pieces, used, *parameters)  # type: ignore[no-untyped-call]
+    joined: Tensor = _Pieces.apply(work, pieces, used, peers, *parameters)  # type: ignore[no-untyped-call]
     return joined
 
 
 class _Pieces(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, work: Callable[[T], Tensor], pieces: Sequence[T], used: Sequence[Tensor], *parameters: Tensor
+        ctx: Any,
+        work: Callable[[T], Tensor],
+        pieces: Sequence[T],
+        used: Sequence[Tensor],
+        peers: Peers,
+        *parameters: Tensor,
     ) -> Tensor:
         with torch.enable_grad():
             results = list(in_parallel(work, pieces))
-        ctx.results, ctx.used, ctx.precisions = results, used, [parameter.dtype for parameter in parameters]
-        return torch.cat([result.detach() for result in results])
+        ctx.results, ctx.used, ctx.peers, ctx.parameters = results, used, peers, parameters
+        return torch.cat([parameters[0].new_zeros(0), *(result.detach() for result in results)])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
-        shares = torch.split(gradients[0], [len(result) for result in ctx.results])
+        shares = torch.split(gradients[0], [len(result) for result in ctx.results]) if ctx.results else ()
 
         def of_piece(piece: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
-            found = torch.autograd.grad(piece[0], ctx.used, piece[1], materialize_grads=True)
-            return tuple(one.to(precision) for one, precision in zip(found, ctx.precisions, strict=True))
+            found: tuple[Tensor, ...] = torch.autograd.grad(piece[0], ctx.used, piece[1], materialize_grads=True)
+            return found
 
-        sums: list[Tensor] = []  # summed one by one: all of them together would be hundreds of megabytes
+        sums = [torch.zeros_like(parameter, dtype=torch.float64) for parameter in ctx.parameters]
+        # Summed one by one: all of them together would be hundreds of megabytes.
         for of_parameters in in_parallel(of_piece, list(zip(ctx.results, shares, strict=True))):
-            sums = [a.add_(b) for a, b in zip(sums, of_parameters, strict=True)] if sums else list(of_parameters)
+            for total, one in zip(sums, of_parameters, strict=True):
+                total.add_(one)
         del ctx.results
-        return None, None, None, *sums
+        totals = zip(ctx.peers.sum(sums), ctx.parameters, strict=True)
+        return None, None, None, None, *(total.to(parameter.dtype) for total, parameter in totals)
 
 
 @cache

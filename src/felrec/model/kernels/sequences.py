@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from felrec.model.kernels.dropout import Masks
 from felrec.model.kernels.parallel import differentiable_in_parallel, in_parallel
 from felrec.model.paper.cache import Cache
 from felrec.model.paper.encoder import with_empty_slot
+from felrec.peers import ALONE, Peers
 
 _TOKENS = 2048  # positions per chunk on a CPU, so that activations stay in its caches
 
@@ -57,10 +59,14 @@ class Sequences:
     def __getitem__(self, chosen: NDArray[np.int64]) -> Sequences:
         return Sequences(self.cache, self.rows[chosen], self.mask[chosen], self.kind)
 
-    @property
-    def places(self) -> Tensor:
-        """The position of each sequence in the concatenated chunks."""
-        return torch.from_numpy(np.argsort(self.order))
+
+class Piece(NamedTuple):
+    """A chunk of a side, its dropout, and where its vectors belong among those of all sides."""
+
+    side: Sequences
+    chunk: NDArray[np.int64]
+    dropout: Masks | None
+    places: NDArray[np.int64]
 
 
 def encode(
@@ -69,28 +75,45 @@ def encode(
     dropout: Masks | None = None,
     widest: int = 0,
     used: nn.Module | None = None,
+    peers: Peers = ALONE,
 ) -> tuple[Tensor, ...]:
     """Vectors (B, D) of each side's histories. On a CPU they are encoded in chunks, one chunk per core at a time.
 
     Dropout needs masks for at most `widest` values per position. `used` is a copy of the encoder in another precision,
-    which computes in its place.
+    which computes in its place. Of several processes each encodes a share of the chunks. On a CPU chunks and masks are
+    those of a single process, so the vectors are too.
     """
     used = encoder if used is None else used
     if dropout is not None:
         dropout.reserve(max(side.largest_chunk for side in sides) * widest)
-    chunks = [(side, chunk, dropout and dropout.fork()) for side in sides for chunk in side.chunks]
+    starts = np.cumsum([0, *map(len, sides)])
+    pieces = [
+        Piece(side, chunk, dropout and dropout.fork(), start + chunk)
+        for side, start in zip(sides, starts, strict=False)
+        for chunk in _divided(side, peers.size)
+    ]
 
-    def work(piece: tuple[Sequences, NDArray[np.int64], Masks | None]) -> Tensor:
-        side, chunk, masks = piece
-        encoded: Tensor = used(*side.read(chunk), side.kind, masks)
+    def work(piece: Piece) -> Tensor:
+        encoded: Tensor = used(*piece.side.read(piece.chunk), piece.side.kind, piece.dropout)
         return encoded
 
-    cache = sides[0].cache
-    if cache.device.type != "cpu":
-        encoded = torch.cat([work(chunk) for chunk in chunks])
-    elif torch.is_grad_enabled():
-        encoded = differentiable_in_parallel(work, chunks, list(encoder.parameters()), list(used.parameters()))
+    cache, own = sides[0].cache, peers.share(pieces)
+    if torch.is_grad_enabled() and (cache.device.type == "cpu" or peers.size > 1):
+        weights, read = list(encoder.parameters()), list(used.parameters())
+        encoded = differentiable_in_parallel(work, own, weights, read, peers).view(-1, cache.width)
     else:
-        encoded = torch.cat([torch.zeros(0, cache.width), *in_parallel(work, chunks)])
-    parts = torch.split(encoded, [len(side) for side in sides])
-    return tuple(part[side.places.to(cache.device)] for part, side in zip(parts, sides, strict=True))
+        results = in_parallel(work, own) if cache.device.type == "cpu" else map(work, own)
+        encoded = torch.cat([torch.zeros(0, cache.width, device=cache.device), *results])
+    shares = peers.in_order(pieces)
+    encoded = peers.gather(encoded, [sum(len(piece.chunk) for piece in share) for share in shares])
+    places = np.concatenate([np.zeros(0, np.int64), *(piece.places for share in shares for piece in share)])
+    ordered = encoded[torch.from_numpy(np.argsort(places)).to(cache.device)]
+    return torch.split(ordered, [len(side) for side in sides])
+
+
+def _divided(side: Sequences, processes: int) -> list[NDArray[np.int64]]:
+    """The chunks of a side; on a GPU, where there is one large chunk, a part of it for each process."""
+    if side.cache.device.type == "cpu":
+        return side.chunks
+    parts = [chunk[first::processes] for chunk in side.chunks for first in range(processes)]
+    return [part for part in parts if len(part)]

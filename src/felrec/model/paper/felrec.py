@@ -31,6 +31,7 @@ from felrec.model.paper.objectives import Contrast, Predict
 from felrec.model.paper.queue import Queue
 from felrec.model.paper.side import Side
 from felrec.model_kind import ModelKind
+from felrec.peers import ALONE
 from felrec.recommender import EVERYTHING, ErasureContext, LearnedWeights, Queries, Tensors
 
 
@@ -58,6 +59,7 @@ class FELRec(LearnedWeights):
     """The paper's recommender, FELRec-Q with `variant="q"` and FELRec-P with `variant="p"`."""
 
     represents = EVERYTHING
+    peers = ALONE  # each encodes a share of a batch; heads, batch statistics and queues see all of it on each
     objective: Contrast | Predict
 
     def __init__(
@@ -239,9 +241,10 @@ class FELRec(LearnedWeights):
         """Vectors (B, D) of each side's histories."""
         dropout = self.masks if self.training and self.settings.dropout else None
         if not self._is_short():
-            return encode(self.encoder, sides, dropout, self.settings.feed_forward)
+            return encode(self.encoder, sides, dropout, self.settings.feed_forward, peers=self.peers)
         with torch.autocast("cpu", enabled=False):  # the copy has its precisions: conversions between them take time
-            return encode(self.encoder, sides, dropout, self.settings.feed_forward, self._short_encoder.get())
+            short = self._short_encoder.get()
+            return encode(self.encoder, sides, dropout, self.settings.feed_forward, short, self.peers)
 
     def _is_short(self) -> bool:
         """Whether to encode in bfloat16: in training if the trainer says so by autocast, otherwise by the setting."""

@@ -57,8 +57,9 @@ class HitRates:
         return logarithms
 
     def change(self, block: BlockView) -> RowChange:
-        """The counts after a block: adds the pairs and hits of its sampled events."""
+        """The counts after a block: adds the pairs and hits of those of its sampled events that count."""
         events = np.arange(-self._trend.counts.events % EVERY, len(block), EVERY)
+        events = events[block.events.counts[events]]
         if not len(events):
             return all_rows(self.state())
         everything = Candidates.of(np.arange(self._recent.items.owners, dtype=np.int32), self._recent)

@@ -16,10 +16,11 @@ from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.signal import Floats, Ints, OneTable, one_row
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import ErasureContext, Linked, Queries
 
 WINDOW = 10  # newest items of a user that an event is linked with
 _FADE = 0.9995  # of a count, with each link of its item
+_SHRINKAGE = 10.0  # makes items with few events less similar to others, as in item-kNN
 _FAINT = 1e-3  # similarities below this look the same
 _STRENGTHS = 12  # buckets of how strong a link is
 _PER_UNIT = 1.6  # such buckets for each unit of a log similarity
@@ -85,6 +86,17 @@ class ItemLinks(OneTable, ABC):
         order = np.argsort(-count / (place + 1) / np.sqrt(_events(self._recent, mine)[place]), kind="stable")
         leads = {int(mine[place[at]]): float(count[at]) for at in order[::-1]}  # of a repeated item its best place
         return list(reversed(leads.items()))
+
+    def similar(self, item: int) -> Linked:
+        """The items that an item is linked to: by how often, for the numbers of their events."""
+        row = self.counts.of(one_row(item))
+        others, counts = row["other"][0], row["count"][0]
+        kept = (others >= 0) & (others != item)
+        others, counts = others[kept], counts[kept]
+        events = self._recent.items.counts
+        similarity = counts / (np.sqrt(events(one_row(item)) * events(others)) + _SHRINKAGE)
+        order = np.argsort(-similarity, kind="stable")
+        return Linked(others[order], similarity[order])
 
     def linked(self, items: Rows, others: Rows) -> NDArray[np.bool_]:
         """Whether each item (B,) is linked to another one (B,)."""

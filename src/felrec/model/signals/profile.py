@@ -63,12 +63,13 @@ class LogProfile:
         return self.means[1, len(_MEANS) :]
 
     def change(self, block: BlockView) -> RowChange:
-        """The means after a block; at a new moment, also what is shown of them."""
-        counts = self._trend.counts
-        share = counts.shares(counts.decayed(block.events.items) + np.float32(_LEAST))
-        fresh = np.concatenate([self._event_facts(block), np.log(np.minimum(share, 1))], axis=1).mean(axis=0)
-        step = 1 - 0.5 ** (len(block) / _HALF_LIFE) if counts.events else 1.0
-        means = self.means[0] + np.float32(step) * (fresh - self.means[0])
+        """The means after a block, over its events that count; at a new moment, also what is shown of them."""
+        counts, counted, means = self._trend.counts, block.events.counts, self.means[0]
+        if counted.any():
+            share = counts.shares(counts.decayed(block.events.items) + np.float32(_LEAST))
+            facts = np.concatenate([self._event_facts(block), np.log(np.minimum(share, 1))], axis=1)
+            step = 1 - 0.5 ** (counted.sum() / _HALF_LIFE) if counts.events else 1.0
+            means = means + np.float32(step) * (facts[counted].mean(axis=0) - means)
         rows = np.arange(2 if counts.moment_after(len(block)) > counts.moment else 1, dtype=np.int32)
         return {_TABLE: (rows, np.stack([means] * len(rows)).astype(np.float32))}
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import Events, RowChange, Rows, prefixed, without_prefix
+from felrec.data.events import Against, Events, RowChange, Rows, prefixed, without_prefix
 from felrec.data.pending import Pending
-from felrec.data.tables.histories import Histories
+from felrec.data.tables.histories import EMPTY, Histories, marked, rows_of, steps_in, steps_of
 from felrec.data.tables.table import TableState
 from felrec.recommender import ErasureContext, Queries
 
@@ -18,15 +18,17 @@ from felrec.recommender import ErasureContext, Queries
 class BlockView:
     """A block of events with values that several signals need, computed once."""
 
-    events: Events
+    events: Events  # that do not speak against their items
+    against: Against  # what the others speak against
     users: Rows  # distinct, ascending
-    items_taken: Pending  # items of each of these users in the block
+    items_taken: Pending  # items of each of these users in the block, marked
     items: Rows  # distinct, ascending
     users_there: Pending  # users of each of these items in the block
     history: Rows  # (B, N) the newest items of each event's user just before the event, oldest first
     mask: NDArray[np.bool_]  # (B, N) true where `history` has an item
     taken: NDArray[np.int64]  # (B,) number of earlier events of the event's user
     again: NDArray[np.bool_]  # (B,) whether `history` has the event's item
+    worth: NDArray[np.float32]  # (B,) the event's weight, or 0 if `history` has the item with about that weight or more
 
     def __len__(self) -> int:
         return len(self.events)
@@ -39,18 +41,24 @@ class RecentEvents:
         self.length = length
         self.users, self.items = Histories(length), Histories(length)
 
-    def block(self, events: Events) -> BlockView:
+    def block(self, given: Events) -> BlockView:
         """Prepare a block of events."""
-        before = Pending.within_block(events.users, events.items)
-        history, mask = self.users.recent(events.users, before)
+        events = given.shown()
+        entries = marked(events.items, events.weights)
+        before = Pending.within_block(events.users, entries)
+        marked_history = self.users.entries(events.users, before)
+        history = rows_of(marked_history)
+        same = history == events.items[:, None]
         return BlockView(
             events,
-            *Pending.of_owners(events.users, events.items),
+            given.against(),
+            *Pending.of_owners(events.users, entries),
             *Pending.of_owners(events.items, events.users),
             history,
-            mask,
+            mask=history != EMPTY,
             taken=self.users.counts(events.users) + before.stops - before.starts,
-            again=(history == events.items[:, None]).any(axis=1),
+            again=same.any(axis=1),
+            worth=_worth(events, np.where(same, steps_in(marked_history), 0)),
         )
 
     def taken(self, queries: Queries) -> NDArray[np.int64]:
@@ -91,3 +99,11 @@ class RecentEvents:
         """Restore what `state` returned."""
         self.users.load_state(without_prefix("user_", state))
         self.items.load_state(without_prefix("item_", state))
+
+
+def _worth(events: Events, had: NDArray[np.integer]) -> NDArray[np.float32]:
+    """What each event (B,) adds to the trend of its item, of which its user had events with these steps (B, N)."""
+    weights = np.ones(len(events), dtype=np.float32)
+    if events.weights is not None:
+        weights = np.where(np.isnan(events.weights), weights, events.weights)
+    return np.where(steps_of(weights) > had.max(axis=1, initial=0), weights, np.float32(0))

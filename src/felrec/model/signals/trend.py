@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _TABLE = "trend_"
 _BACKGROUND = 1e-6  # share of all events that an item without any is assumed to have
+_NEW_DOUBLINGS = 4  # an item with 16 events is not new any more
+_NEW_AGE = 20_000  # nor is one whose first event is not among the newest 20,000,
+_NEW_PART = 5  # or not among the newest fifth, while the log is short
 
 
 class Trend(OneTable):
@@ -47,9 +50,18 @@ class Trend(OneTable):
         columns.append(_log1p(self.counts.ages(items))[:, None] / 5)
         return np.concatenate(columns, axis=1).astype(np.float32)
 
+    def newness(self, items: Rows) -> Floats:
+        """How new items (B,) are: 1 with one event, less with each doubling, 0 with many or if they are old."""
+        young = self.counts.ages(items) <= min(_NEW_AGE, self.counts.events // _NEW_PART)
+        doublings = np.log2(np.maximum(self._recent.items.counts(items), 1))
+        return (np.maximum(1 - doublings / _NEW_DOUBLINGS, 0) * young).astype(np.float32)
+
     def change(self, block: BlockView) -> RowChange:
-        """The counts of the items that a block touches. An item that its user had lately is not counted again."""
-        return prefixed(_TABLE, self.counts.change(block.events.items, ~block.again))
+        """The counts of the items that a block touches.
+
+        An event adds its weight, unless its user lately had one with the item that counted as much.
+        """
+        return prefixed(_TABLE, self.counts.change(block.events.items, block.worth, block.against))
 
     def touched(self, change: RowChange) -> Rows:
         """The items whose features a change has changed, if it made no new moment."""

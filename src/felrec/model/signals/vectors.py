@@ -20,6 +20,7 @@ from felrec.model.signals.pooled_encoder import PooledEncoder
 from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.seeds import SeededCache, seeds
 from felrec.model.signals.signal import Ints, one_row
+from felrec.peers import Peers
 from felrec.recommender import ErasureContext, Queries
 
 _USERS, _ITEMS = "user_cache", "item_cache"
@@ -61,16 +62,16 @@ class Vectors:
             return users @ items.clone().T * self.network.trust(log_events)
         return dot_products(users, items) * self.network.trust(log_events)
 
-    def scaled_users(self, queries: Queries, *, compiled: bool = False) -> Tensor:
+    def scaled_users(self, queries: Queries, compiled_by: Peers | None = None) -> Tensor:
         """The directions (B, D) of users, encoded from their exact history, times the scale of the cosine."""
-        encoded = self._encoded(self._of_users(queries.users, queries.pending), compiled)
+        encoded = self._encoded(self._of_users(queries.users, queries.pending), compiled_by)
         return self.network.log_scale.exp() * _direction(encoded)
 
-    def user_loss(self, events: Events, chosen: Ints, recent_users: Rows, *, compiled: bool = False) -> Tensor:
+    def user_loss(self, events: Events, chosen: Ints, recent_users: Rows, compiled_by: Peers | None = None) -> Tensor:
         """Auxiliary loss: classify the user of each chosen event among recent users, by the item as it was before."""
         before = Pending.within_block(events.items, events.users)[chosen]
         items = events.items[chosen]
-        vectors = self._item_vectors(items, self._encoded(self._of_items(items, before), compiled))
+        vectors = self._item_vectors(items, self._encoded(self._of_items(items, before), compiled_by))
         users = np.unique(np.concatenate([recent_users, events.users]))
         scores = self.network.log_scale.exp() * vectors @ self.users.read(users).clone().T
         targets = torch.from_numpy(np.searchsorted(users, events.users[chosen])).to(self._device)
@@ -122,9 +123,10 @@ class Vectors:
         for cache, name in ((self.users, _USERS), (self.items, _ITEMS)):
             cache.restore(torch.from_numpy(state[name]))
 
-    def _encoded(self, sequences: Sequences, compiled: bool = False) -> Tensor:
-        if compiled:
-            return encode_compiled(self.network.encoder, sequences)
+    def _encoded(self, sequences: Sequences, compiled_by: Peers | None = None) -> Tensor:
+        """Vectors (B, D) by torch, or by the compiled kernels of processes that divide the work among them."""
+        if compiled_by:
+            return encode_compiled(self.network.encoder, sequences, compiled_by)
         (encoded,) = encode(self.network.encoder, (sequences,))
         return encoded
 

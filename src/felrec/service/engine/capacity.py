@@ -9,7 +9,6 @@ import numpy as np
 
 from felrec.answers.types import Rejected
 from felrec.data.events import EventColumns
-from felrec.errors import CapacityReached
 from felrec.service.engine.directory import Directory
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.memory import resident_bytes
@@ -63,6 +62,28 @@ class Room:
         return (self.users, events.users), (self.items, events.items)
 
 
+class AttributesRoom:
+    """The room for attributes of items of one commit."""
+
+    def __init__(self, limits: Limits, state: ServingState) -> None:
+        self._limits, self._state = limits, state
+        self._new = 0
+        self._memory = math.inf if limits.memory is None else limits.memory - resident_bytes()
+
+    def refusal(self, item: str, attributes: Attributes) -> str | None:
+        """Why the attributes of an item do not fit; None if they do, and then they take their room."""
+        kept, limits = self._state.attributes, self._limits
+        is_new = item not in kept and not kept.is_deleted(item) and self._state.items.row(item) < 0
+        if is_new and limits.items is not None and len(kept) + self._new >= limits.items:
+            return _reached("item", limits.items)
+        more = _weight(attributes) - _weight(kept.of(item)) + (_EACH if is_new else 0)
+        if more > 0 and self._memory <= 0:
+            return _out_of_memory("attributes", limits.memory or 0)
+        self._new += is_new
+        self._memory -= more
+        return None
+
+
 class Capacity:
     """The limits of an engine's state, and how far it is from them."""
 
@@ -77,15 +98,9 @@ class Capacity:
         users = self._side("user", self._state.users, self._limits.users, memory)
         return Room(users, self._side("item", self._state.items, self._limits.items, memory))
 
-    def check_item(self, item: str, attributes: Attributes) -> None:
-        """Raise CapacityReached if the attributes of an item do not fit."""
-        kept, limits = self._state.attributes, self._limits
-        is_new = item not in kept and not kept.is_deleted(item) and self._state.items.row(item) < 0
-        if is_new and limits.items is not None and len(kept) >= limits.items:
-            raise CapacityReached(_reached("item", limits.items))
-        more = is_new or _weight(attributes) > _weight(kept.of(item))
-        if more and limits.memory is not None and resident_bytes() >= limits.memory:
-            raise CapacityReached(_out_of_memory("attributes", limits.memory))
+    def attributes_room(self) -> AttributesRoom:
+        """The room that is left for attributes of items now."""
+        return AttributesRoom(self._limits, self._state)
 
     def _side(self, side: Side, known: Directory, limit: int | None, memory: float) -> SideRoom:
         if limit is not None and (left := max(0, limit - known.known)) <= memory:

@@ -21,15 +21,18 @@ from felrec.service.engine.erasure import Piece
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.item_attributes import to_store
 from felrec.service.engine.limits import Limits
+from felrec.service.engine.moving import CARRIED, FOLLOWS
+from felrec.service.engine.outcomes import Awaited
 from felrec.service.engine.rebuilding import REBUILD, WRITING, Rebuilding
 from felrec.service.engine.serving_state import Block, ServingState
 from felrec.service.engine.state_saver import KERNELS, StateSaver
 from felrec.service.engine.types import Attributes, IdempotencyKey
-from felrec.store.protocol import Batch, Contents, Store, StoredReceipt
+from felrec.store.protocol import ERASING, MOVED, Answered, Batch, Besides, Contents, Replaceable, Store, StoredReceipt
 
 _log = logging.getLogger(__name__)
 _CATCH_UP = 64  # blocks applied between two reports of progress
 _TELL = 2.0  # seconds between two lines of the log that say how far a start is
+_OWN_NOTES = ERASING, REBUILD, KERNELS, MOVED, FOLLOWS, CARRIED  # of one store: no other one takes them over
 _OTHER_KERNELS = (
     "%s: the last %d blocks are applied again by other kernels (%s) than before (%s): vectors and counts may differ in"
     " their last bits"
@@ -45,6 +48,7 @@ class Submission:
     rejected: tuple[Rejected, ...] = ()  # rows that the caller rejected: only listed in the receipt
     key: IdempotencyKey | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    awaited: Awaited | None = None  # to be answered in the same transaction
     future: Future[Receipt] = field(default_factory=Future)
 
     def __len__(self) -> int:
@@ -76,6 +80,7 @@ class Committer:
         self.rebuilding = Rebuilding(state, self.saver, limits.rebuild_after)
         self._broken: str | None = None
         self.commits = Commits()
+        self.awaited: Awaited | None = None  # of the task at work: the next batch answers it
 
     def catch_up(self, contents: Contents, progress: Progress | None = None) -> None:
         """Called at the start: apply the blocks of the journal that the state does not include."""
@@ -114,7 +119,10 @@ class Committer:
         if any(map(len, submissions)):
             numbering = self._state.numbering()
             columns = EventColumns.joined([one.events for one in submissions if len(one)]).blocks(self._block)
-            for block in self._committed([numbering.block(part) for part in columns], answers, notes):
+            pairs = zip(submissions, receipts, strict=True)
+            awaited = [(one.awaited, receipt) for one, receipt in pairs if one.awaited]
+            blocks = [numbering.block(part) for part in columns]
+            for block in self.committed(blocks, answers, notes, awaited):
                 visible += len(block.events)
                 self.commits.applied_seconds = time.perf_counter() - begun
                 while waiting and waiting[0][0] <= visible:
@@ -123,18 +131,34 @@ class Committer:
 
     def commit_blocks(self, blocks: Sequence[Block]) -> None:
         """Make blocks of a replay durable and visible."""
-        for _ in self._committed(blocks):
+        for _ in self.committed(blocks):
             pass
 
-    def _committed(
-        self, blocks: Sequence[Block], answers: Sequence[StoredReceipt] = (), notes: Mapping[str, str] | None = None
+    def become(self, other: Committer) -> None:
+        """Go on with the store and the state of another one."""
+        assert isinstance(self._store, Replaceable)
+        assert isinstance(other._store, Replaceable)
+        with self._breaking():
+            self._store.become(other._store)
+            self._state.become(other._state)
+            self.saver.become(other.saver)
+
+    def committed(
+        self,
+        blocks: Sequence[Block],
+        answers: Sequence[StoredReceipt] = (),
+        notes: Mapping[str, str] | None = None,
+        awaited: Sequence[tuple[Awaited, Receipt]] = (),
     ) -> Iterator[Block]:
         """Journal blocks in one transaction, then apply them; yields each once it is visible."""
         self._check()
         begun = time.perf_counter()
         change = self._state.change(blocks[0])  # the first may fail without harm; later ones need those before
         self.saver.worked(time.perf_counter() - begun)
-        self._commit(blocks, answers=answers, notes=notes)
+        answered = [one.done(receipt) for one, receipt in awaited]
+        self._commit(blocks, answers=answers, notes=notes, answered=answered)
+        for one, _ in awaited:
+            one.answered = True
         for number, block in enumerate(blocks):
             begun = time.perf_counter()
             with self._breaking():
@@ -150,23 +174,42 @@ class Committer:
         if change is not None:
             self.saver.applied = self._state.index.blocks
 
-    def put_attributes(self, item: str, attributes: Attributes | None) -> None:
-        """Write the attributes of an item; None deletes it."""
+    def put_attributes(self, items: Mapping[str, Attributes | None]) -> dict[str, str]:
+        """Write the attributes of items in one commit; None deletes an item. Returns why some do not fit, by id."""
         self._check()
-        if attributes is not None:
-            self._capacity.check_item(item, attributes)
-        self._commit(attributes={item: to_store(attributes)})
-        with self._state.lock.write():
-            self._state.attributes.put(item, self._state.items.row(item), attributes)
+        room = self._capacity.attributes_room()
+        refused = {item: room.refusal(item, given) for item, given in items.items() if given is not None}
+        fitting = {item: given for item, given in items.items() if refused.get(item) is None}
+        if fitting:
+            self._commit(attributes={item: to_store(given) for item, given in fitting.items()})
+            with self._state.lock.write():
+                for item, given in fitting.items():
+                    self._state.attributes.put(item, self._state.items.row(item), given)
+        return {item: reason for item, reason in refused.items() if reason is not None}
 
-    def finish(
-        self, attributes: Mapping[str, Mapping[str, Any]], answers: Sequence[StoredReceipt], notes: Mapping[str, str]
-    ) -> None:
-        """Called at the end of a replay: copy what the other store has besides its journal."""
-        self._commit(answers=answers, notes=notes, attributes=attributes)
+    def put_notes(self, notes: Mapping[str, str]) -> None:
+        """Write notes."""
+        self._check()
+        self._commit(notes=notes)
+
+    def answer(self, answered: Sequence[Answered]) -> None:
+        """Make the outcome of commands durable that had no effect, or whose effect already is."""
+        self._check()
+        self._commit(answered=answered)
+
+    def finish(self, besides: Besides, seconds: float) -> None:
+        """Called at the end of a replay: copy what the other store has besides its journal, and save the state."""
+        self.carry_over(besides, seconds)
         if self._state.servable:
             self.saver.about_to_change(self._state.empty_rows())
         self.saver.save_all()
+
+    def carry_over(self, besides: Besides, seconds: float) -> None:
+        """Write what another store has besides its journal; `seconds` is its clock, by which its answers expire."""
+        ahead = self._store.seconds() - seconds
+        answers = [answer._replace(expires=answer.expires + ahead) for answer in besides.answers]
+        notes = {name: value for name, value in besides.notes.items() if name not in _OWN_NOTES}
+        self._commit(answers=answers, notes=notes, attributes=besides.attributes)
 
     def close(self) -> None:
         """Save the state, as far as that is possible: the journal has all events."""
@@ -222,7 +265,9 @@ class Committer:
         answers: Sequence[StoredReceipt] = (),
         notes: Mapping[str, str] | None = None,
         attributes: Mapping[str, Mapping[str, Any]] | None = None,
+        answered: Sequence[Answered] = (),
     ) -> None:
+        awaited, self.awaited = self.awaited, None
         batch = Batch(
             first_user=len(self._state.users),
             first_item=len(self._state.items),
@@ -232,9 +277,12 @@ class Committer:
             answers=answers,
             attributes=attributes or {},
             notes=notes or {},
+            answered=[*answered, awaited.done()] if awaited else answered,
         )
         with self._noticing():
             self._store.commit(batch)
+        if awaited:
+            awaited.answered = True
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:

@@ -25,6 +25,12 @@ class Eraser:
         self._committer, self._state = committer, state
         self._busy = False
         self._unfinished: UserErasure | None = None
+        self.begun = 0  # erasures so far
+
+    @property
+    def busy(self) -> bool:
+        """Whether an erasure is not finished."""
+        return self._busy or self._unfinished is not None
 
     def resume(self, left: Unfinished) -> None:
         """Finish an erasure that a kill interrupted. If the store cannot be written, the next erasure finishes it."""
@@ -59,6 +65,7 @@ class Eraser:
             yield from self._rebuilt_model()
 
     def _pieces(self, erasure: UserErasure) -> Iterator[None]:
+        self.begun += 1
         self._committer.rebuilding.stop()
         yield from self._committer.settle()
         while piece := erasure.plan():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import BEGINNING, Events, Rows
+from felrec.data.events import BEGINNING, Events, Rows, joined_weights
 from felrec.data.pending import Pending
 from felrec.data.seen import PAIR, PairRecords
 from felrec.data.tables.growing import GrowingArray
@@ -85,7 +85,8 @@ class EventIndex:
         self._users = _column(np.concatenate([pairs["user"], events.users]))
         self._items = _column(np.concatenate([pairs["item"], events.items]))
         self._times = _column(np.concatenate([pairs["time"], events.times]))
-        self._pair_events = pairs["events"].astype(np.int64)
+        self._weights = _weights_of(pairs, events)
+        self._pair_events = np.abs(pairs["events"]).astype(np.int64)
         self._parts = contents.parts
         self._blocks = _column(contents.blocks + self.base)  # boundaries of the blocks
         self._of_users, self._of_items = Postings(self.users), Postings(self.items)
@@ -129,6 +130,7 @@ class EventIndex:
         self._users.append(block.users)
         self._items.append(block.items)
         self._times.append(block.times)
+        self._append_weights(block)
         self._blocks.append(np.array([len(self._users)]))
         for postings, counts, rows in (
             (self._of_users, self._user_events, block.users),
@@ -137,6 +139,27 @@ class EventIndex:
             postings.append(rows, first)
             counts.grow(int(rows.max(initial=-1)) + 1)
             np.add.at(counts.values, rows, 1)
+
+    def _append_weights(self, block: Events) -> None:
+        if self._weights is None and block.weights is not None:
+            self._weights = _column(np.full(len(self._users) - len(block), np.nan, dtype=np.float32))
+        if self._weights is not None:
+            given = block.weights
+            self._weights.append(np.full(len(block), np.nan, np.float32) if given is None else given)
+
+    @property
+    def counts(self) -> NDArray[np.bool_]:
+        """Whether what is at each place counts: it is neither empty, nor context, nor against its item."""
+        there: NDArray[np.bool_] = self.users >= 0
+        return there if self._weights is None else there & ~(self._weights.values <= 0)
+
+    def rejected(self, user: int) -> Rows:
+        """The items that a user's last event with them spoke against, ascending."""
+        if self._weights is None:
+            return self.items[:0]
+        backwards = self.of_user(user)[::-1]
+        items, newest = np.unique(self.items[backwards], return_index=True)
+        return items[self._weights.values[backwards[newest]] < 0]
 
     def of_user(self, user: int) -> Places:
         """Places of a user, oldest first."""
@@ -176,15 +199,21 @@ class EventIndex:
 
     def block(self, number: int) -> Events:
         """A block of the journal, without empty places."""
-        kept = self._kept(self._blocks.values, number)
-        return Events(self.users[kept], self.items[kept], self.times[kept])
+        return self.between(*self._blocks.values[number : number + 2].tolist())
+
+    def between(self, first: int, end: int) -> Events:
+        """The events at these places, without empty ones."""
+        kept = self._there(first, end)
+        weights = None if self._weights is None else self._weights.values[kept]
+        return Events(self.users[kept], self.items[kept], self.times[kept], weights)
 
     def part(self, number: int) -> PairRecords:
         """A part of the base, without empty places."""
-        kept = self._kept(self._parts, number)
+        kept = self._there(*self._parts[number : number + 2].tolist())
         records = np.empty(len(kept), dtype=PAIR)
         records["user"], records["item"], records["time"] = self.users[kept], self.items[kept], self.times[kept]
-        records["events"] = self._pair_events[kept]
+        against = np.zeros(len(kept), bool) if self._weights is None else self._weights.values[kept] < 0
+        records["events"] = np.where(against, -1, 1) * self._pair_events[kept]
         return records
 
     def newest_before(self, block: int) -> float:
@@ -199,14 +228,23 @@ class EventIndex:
         self.users[places], self.items[places], self.times[places] = -1, -1, BEGINNING
         self.user_events[user] = 0
 
-    def _kept(self, bounds: Places, number: int) -> Places:
-        places = np.arange(bounds[number], bounds[number + 1], dtype=np.int64)
+    def _there(self, first: int, end: int) -> Places:
+        places = np.arange(first, end, dtype=np.int64)
         return places[self.users[places] >= 0]
 
     def _counted(self, owners: Rows, count: int) -> NDArray[np.int64]:
         counts = np.zeros(count, dtype=np.int64)
         np.add.at(counts, owners, self.events_at(np.arange(len(owners))))
         return counts
+
+
+def _weights_of(pairs: PairRecords, events: Events) -> GrowingArray | None:
+    """The weights of all places; of a pair only whether it speaks against the item. None: there are none."""
+    if events.weights is None and not (pairs["events"] < 0).any():
+        return None
+    of_pairs = np.where(pairs["events"] < 0, np.float32(-1), np.float32(np.nan))
+    both = joined_weights([(of_pairs, len(pairs)), (events.weights, len(events))])
+    return None if both is None else _column(both)
 
 
 def _column(values: NDArray[Any]) -> GrowingArray:

@@ -36,6 +36,10 @@ class Exposure:
         with self._lock:
             self.work = Work(self.work.answers + 1, self.work.items_scored + scored)
 
+    def forget(self) -> None:
+        """Forget the items of all answers: their rows mean other items now."""
+        self._answers.clear()
+
     def bias(self, item_events: NDArray[np.int64]) -> Evenness:
         """Statistics of the recorded answers, given the number of events of each item."""
         answers = list(self._answers)

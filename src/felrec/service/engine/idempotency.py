@@ -48,7 +48,7 @@ class IdempotencyStore:
 
     def begin(self, key: IdempotencyKey, future: Future[Receipt]) -> None:
         """Register a submission as being processed."""
-        self._waiting[_digest(key.name.encode())] = OnItsWay(_digest(key.body), future)
+        self._waiting[_digest(key.name.encode())] = OnItsWay(_body_digest(key), future)
 
     def end(self, key: IdempotencyKey) -> None:
         """Remove a submission that is in the store, or that failed and may be sent again."""
@@ -65,11 +65,16 @@ class IdempotencyStore:
     def answer(self, key: IdempotencyKey, receipt: Receipt) -> StoredReceipt:
         """The entry that the store keeps for a submission."""
         text = _packed(json.dumps(asdict(receipt)))
-        return StoredReceipt(_digest(key.name.encode()), _digest(key.body), text, self._store.seconds() + self._seconds)
+        return StoredReceipt(_digest(key.name.encode()), _body_digest(key), text, self._store.seconds() + self._seconds)
+
+
+def without_body(key: IdempotencyKey) -> IdempotencyKey:
+    """The same key for another process, which need not know the body."""
+    return IdempotencyKey(key.name, b"", _body_digest(key))
 
 
 def _check(key: IdempotencyKey, body: bytes) -> None:
-    if body != _digest(key.body):
+    if body != _body_digest(key):
         raise KeyConflict("this idempotency key was already used with another body; use a new key for new events")
 
 
@@ -87,6 +92,10 @@ def _unpacked(text: str) -> str:
     if not text.startswith(_COMPRESSED):
         return text
     return zlib.decompress(b85decode(text.removeprefix(_COMPRESSED))).decode()
+
+
+def _body_digest(key: IdempotencyKey) -> bytes:
+    return key.digest or _digest(key.body)
 
 
 def _digest(content: bytes) -> bytes:

@@ -14,6 +14,7 @@ from felrec.errors import ConfigError, StoreMismatch
 from felrec.fitted import FittedModel
 from felrec.recommender import Servable, Tensors
 from felrec.registry import model_kind
+from felrec.service.engine.click_counts import FEEDBACK, Note
 from felrec.store.protocol import EMPTY_BASE, Base, Identity, Store, TableSpec
 
 _FIX = "open it with the run it was made with, or rebuild it for this one with felrec replay"
@@ -79,6 +80,7 @@ def begin(store: Store, model: FittedModel, *, empty: bool) -> None:
         clock=BEGINNING if empty else model.clock,
         tables=[_table(name, values) for name, values in state.items()] if servable else [],
         state=all_rows(state) if servable else {},
+        notes={FEEDBACK: Note.new().text()},
     )
     store.begin(identity_of(model, empty=empty), base)
 

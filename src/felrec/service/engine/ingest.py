@@ -16,6 +16,7 @@ from felrec.errors import FelrecError, InvalidRequest, Overloaded, Stopped
 from felrec.service.engine.committer import Committer, Submission
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.limits import Limits
+from felrec.service.engine.outcomes import Awaited
 
 _log = logging.getLogger(__name__)
 _BLOCKS = 4  # blocks that are made durable together, unless one submission has more
@@ -28,6 +29,7 @@ class Task(Generic[T]):
     """Other work that changes the store. A generator is work in pieces, between which others have their turn."""
 
     work: Callable[[], T] | Generator[None, None, T]
+    awaited: Awaited | None = None  # answered by the batch that the work commits; that of a generator is not
     future: Future[T] = field(default_factory=Future)
 
 
@@ -79,9 +81,9 @@ class IngestThread:
             self._changed.notify()
         return submission.future
 
-    def run(self, work: Callable[[], T] | Generator[None, None, T]) -> Future[T]:
+    def run(self, work: Callable[[], T] | Generator[None, None, T], awaited: Awaited | None = None) -> Future[T]:
         """Queue work for the ingest thread, which does it, or each piece of it, between two batches."""
-        task = Task(work)
+        task = Task(work, awaited)
         task.future.set_running_or_notify_cancel()  # as above
         with self._changed:
             self._check_open()
@@ -186,11 +188,14 @@ class IngestThread:
                 next(task.work)
                 self._queue_again(task)
             else:
+                self._committer.awaited = task.awaited
                 task.future.set_result(task.work())
         except StopIteration as end:
             task.future.set_result(end.value)
         except Exception as error:
             task.future.set_exception(error)
+        finally:
+            self._committer.awaited = None
 
     def _queue_again(self, task: Task[Any]) -> None:
         with self._changed:

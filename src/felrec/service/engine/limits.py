@@ -26,7 +26,14 @@ class Limits:
     save_work: float = (
         4.0  # seconds of applying events after which they are saved: as long as a start needs to do it again
     )
+    lease_seconds: float = 2.0  # of the process that writes, if several share a store: another takes over after it
+    behind_seconds: float = 10.0  # a process that may be further behind is not ready
+    answer_seconds: float = 10.0  # for which a write waits for the process that writes
+    pending: int = 4_096  # writes of one process that wait for it
+    may_lead: bool = True  # False: leave writing to other processes of a shared store
+    inbox: int = 10_000  # writes of all processes that wait for it
     answer_hours: float = 24.0  # lifetime of an idempotency key
+    forget_after: float = math.inf  # seconds without an event after which users and items are let go
     users: int | None = None  # in the state; None: no limit
     items: int | None = None  # with events, and as many with attributes
     memory: int | None = None  # resident bytes of the process

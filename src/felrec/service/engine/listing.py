@@ -6,33 +6,52 @@ from typing import Literal
 
 import numpy as np
 
-from felrec.answers.types import FoundItem
-from felrec.service.engine.filters import Places, candidates_of, left_out
+from felrec.answers.types import BestItems, FoundItem, Recommendation
+from felrec.data.events import Rows
+from felrec.service.engine.exploring import with_explored
+from felrec.service.engine.filters import NOTHING, Places, candidates_of, left_out
+from felrec.service.engine.presenters import scored_items
 from felrec.service.engine.ranking import Scores
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Question
 
 Sorting = Literal["trending", "popular", "newest"]
-_NOTHING = np.zeros(0, dtype=np.int32)
 
 
 def listed(state: ServingState, sort: Sorting, question: Question, hours: float | None) -> list[FoundItem]:
     """The items with the highest values that pass the filters."""
+    return [
+        _listed(state, row, value) for row, value in _highest(state, _values(state, sort, hours), question, NOTHING)
+    ]
+
+
+def trending_for(state: ServingState, question: Question) -> BestItems:
+    """A list of trending items in place of the model's, with the same rules."""
+    user = state.users.row(question.user) if question.user is not None else -1
+    skip_seen = state.model.exclude_seen if question.exclude_seen is None else question.exclude_seen
+    seen = state.index.seen(user) if skip_seen and user >= 0 else NOTHING
+    highest = _highest(state, _values(state, "trending", None), question, seen)
+    items = with_explored(state, question, scored_items(state, highest, Recommendation))
+    return BestItems(user >= 0, items, candidates_of(state, question)[1], user=question.user)
+
+
+def _highest(state: ServingState, values: Scores, question: Question, seen: Rows) -> list[tuple[int, float]]:
+    """The rows with the highest values that pass the filters, and their values."""
     rows = np.flatnonzero(state.index.item_events).astype(np.int32)
     candidates, _ = candidates_of(state, question)
     if candidates is not None:
         rows = np.intersect1d(rows, candidates)
-    out = [left_out(state, question, _NOTHING), state.attributes.hidden_at(state.now)]
+    out = [left_out(state, question, seen), state.attributes.hidden_at(state.now)]
     rows = np.setdiff1d(rows, np.concatenate(out))
-    values = _values(state, sort, hours)[rows]
+    values = values[rows]
     rows, values = rows[values > 0], values[values > 0]
     order = np.argsort(-values, kind="stable")
-    places, found = Places(state, question.per_tag), list[FoundItem]()
+    places, found = Places(state, question.per_tag), list[tuple[int, float]]()
     for at in order.tolist():
         if len(found) == question.offset + question.k:
             break
         if not Places.needed(state, question) or places.take(int(rows[at])):
-            found.append(_listed(state, int(rows[at]), float(values[at])))
+            found.append((int(rows[at]), float(values[at])))
     return found[question.offset :]
 
 

@@ -124,6 +124,8 @@ def _wanted(state: ServingState, question: Question) -> Wanted:
     seen = NOTHING
     if state.model.exclude_seen if question.exclude_seen is None else question.exclude_seen:
         seen = state.index.seen(user) if user >= 0 else session
+    elif user >= 0:
+        seen = state.index.rejected(user)
     candidates, ignored = candidates_of(state, question)
     selection = Selection(question.offset + question.k, left_out(state, question, seen), candidates)
     return Wanted(user, session, selection, (*unknown, *ignored))

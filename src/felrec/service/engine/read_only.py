@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,16 +25,39 @@ from felrec.answers.types import (
 from felrec.errors import InvalidRequest, NotFound
 from felrec.service.engine.batch_scorer import BatchScorer
 from felrec.service.engine.exposure import Exposure
+from felrec.service.engine.health import COLD
 from felrec.service.engine.limits import Limits
-from felrec.service.engine.listing import Sorting, listed
+from felrec.service.engine.listing import Sorting, listed, trending_for
 from felrec.service.engine.presenters import found_item, found_users, history_entries, scored_items, scored_users
 from felrec.service.engine.ranking import Scores, item_ranks
 from felrec.service.engine.reasons import reasons_for
 from felrec.service.engine.serving_state import ServingState
-from felrec.service.engine.similarity import match_all, nearest, vectors_of
+from felrec.service.engine.similarity import counted_together, match_all, nearest, vectors_of
 from felrec.service.engine.types import Question, Side, Vectors
 
-COLD = 5  # an item with fewer events is cold
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _while_rows_stay(
+    ask: Callable[Concatenate[ReadOnlyEngine, P], list[T]],
+) -> Callable[Concatenate[ReadOnlyEngine, P], list[T]]:
+    """Ask again if rows came to mean other users and items while the lock was not held."""
+
+    @wraps(ask)
+    def asking(self: ReadOnlyEngine, /, *given: P.args, **named: P.kwargs) -> list[T]:
+        while True:
+            generation = self._state.generation
+            try:
+                answer = ask(self, *given, **named)
+            except Exception:
+                if generation == self._state.generation:
+                    raise
+            else:
+                if generation == self._state.generation:
+                    return answer
+
+    return asking
 
 
 class ReadOnlyEngine:
@@ -42,6 +66,7 @@ class ReadOnlyEngine:
     def __init__(self, state: ServingState, limits: Limits) -> None:
         self.limits = limits
         self._state = state
+        self._exposed = state.generation  # that of the rows whose exposure is recorded
         self._exposure = Exposure()
         self._scorer = BatchScorer(state, self._exposure)
 
@@ -65,19 +90,33 @@ class ReadOnlyEngine:
         with self._state.lock.read():
             return listed(self._state, sort, self._checked(question), hours)
 
+    def trending(self, question: Question) -> BestItems:
+        """What the model's answer is compared with: the trending items that pass the rules of a question."""
+        with self._state.lock.read():
+            return trending_for(self._state, self._checked(question))
+
     def why(self, user: str, items: Sequence[str], k: int = 3) -> list[tuple[Reason, ...]]:
         """For each item, at most k reasons: what raises its score for this user, that of the largest share first."""
         with self._state.lock.read():
             return reasons_for(self._state, user, self._bounded_ids(items), k)
 
+    @_while_rows_stay
     def similar_items(self, item: str, k: int = 10) -> list[NearItem]:
-        """The available items nearest to this one. NotFound without an event, InvalidRequest without vectors."""
+        """The available items that the same users take, or, if the model does not count them, with the nearest vectors.
+
+        NotFound without an event, InvalidRequest if the model has neither.
+        """
+        self._bounded(k)
+        with self._state.lock.read():
+            near = counted_together(self._state, self._state.known_row("item", item), k)
+            if near is not None:
+                return list(scored_items(self._state, near, NearItem))
         row, scores = self._matches("item", item, "item")
         with self._state.lock.read():
             out = np.append(self._state.attributes.hidden_at(self._state.now), row)
-            near = nearest(self._state, "item", scores, self._bounded(k), out)
-            return list(scored_items(self._state, near, NearItem))
+            return list(scored_items(self._state, nearest(self._state, "item", scores, k, out), NearItem))
 
+    @_while_rows_stay
     def audience(self, item: str, k: int = 10) -> list[NearUser]:
         """The users to show an item to: those who match it best and do not have it yet."""
         row, scores = self._matches("item", item, "user")
@@ -85,6 +124,7 @@ class ReadOnlyEngine:
             had = self._state.index.users[self._state.index.of_item(row)]
             return scored_users(self._state, nearest(self._state, "user", scores, self._bounded(k), had))
 
+    @_while_rows_stay
     def neighbours(self, user: str, k: int = 10) -> list[NearUser]:
         """The users nearest to this one."""
         row, scores = self._matches("user", user, "user")
@@ -174,7 +214,10 @@ class ReadOnlyEngine:
     def bias(self) -> Evenness:
         """How evenly the last recommendations were spread over the catalogue."""
         with self._state.lock.read():
-            events = self._state.index.item_events.copy()
+            events, generation = self._state.index.item_events.copy(), self._state.generation
+        if generation != self._exposed:
+            self._exposure.forget()
+            self._exposed = generation
         return self._exposure.bias(events)
 
     def _checked(self, question: Question) -> Question:

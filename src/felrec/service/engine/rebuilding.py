@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from felrec.recommender import Forgetting, Recommender, Tensors
+from felrec.recommender import Forgetting, Recommender, Tensors, usable
 from felrec.service.engine.serving_state import ServingState, observe_alone
 from felrec.service.engine.state_saver import StateSaver
 
@@ -49,7 +49,7 @@ class Rebuild:
         events = self._index.block(self._block)
         self._block += 1
         if len(events):  # all events of a block may have been erased
-            self._observe(events.not_before(self._clock))
+            self._observe(usable(self.model, events.not_before(self._clock)))
             self._clock = max(self._clock, float(events.times.max()))
 
 

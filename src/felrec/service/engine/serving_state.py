@@ -18,7 +18,7 @@ from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
 from felrec.errors import NotFound
 from felrec.fitted import FittedModel
 from felrec.item_score_cache import ItemScoreCache
-from felrec.recommender import Recommender, Servable, Trainable
+from felrec.recommender import Recommender, Servable, Trainable, usable
 from felrec.service.engine.directory import Directory
 from felrec.service.engine.event_index import EventIndex
 from felrec.service.engine.item_attributes import ItemAttributes, from_store
@@ -51,7 +51,7 @@ class Numbering:
         users = _numbered(columns.users, self.users, self.new_users)
         items = _numbered(columns.items, self.items, self.new_items)
         new_users, new_items = list(self.new_users)[before[0] :], list(self.new_items)[before[1] :]
-        return Block(Events(users, items, columns.times), new_users, new_items)
+        return Block(Events(users, items, columns.times, columns.weights), new_users, new_items)
 
 
 def _numbered(names: Sequence[str], known: Directory, new: dict[str, int]) -> Rows:
@@ -74,6 +74,7 @@ class ServingState:
         # A model that is not servable may train while it observes: a rebuild needs its initial weights.
         self._weights = None if self.servable else self.recommender.weights()
         self.lock = ReadWriteLock()
+        self.generation = 0  # rows mean the same users and items as long as this is the same
         self.users, self.items = Directory(contents.users), Directory(contents.items)
         self.index = EventIndex(contents)
         attributes = {item: from_store(kept) for item, kept in contents.attributes.items()}
@@ -81,8 +82,9 @@ class ServingState:
         self.base, self.base_clock = contents.identity.base, contents.clock
         self.clock = max(self.base_clock, float(contents.events.times.max(initial=BEGINNING)))
         self.journal = len(contents.events)  # events since the store was created
-        self.events = int(contents.pairs["events"].sum()) + len(contents.events)
+        self.events = int(np.abs(contents.pairs["events"]).sum()) + len(contents.events)
         self.popularity = self._popularity()
+        self.stored_rows = {name: len(rows) for name, rows in contents.state.items()}
         if contents.state:
             self.recommender.load_state({name: torch.from_numpy(rows) for name, rows in contents.state.items()})
         else:
@@ -124,7 +126,7 @@ class ServingState:
 
     def change(self, block: Block) -> RowChange | None:
         """The rows that a block will change; None if the model is not servable."""
-        return self.servable.change(block.events.not_before(self.clock)) if self.servable else None
+        return self.servable.change(self._usable(block.events, self.clock)) if self.servable else None
 
     def apply_change(self, block: Block, change: RowChange | None) -> None:
         """Make a block that is on disk visible."""
@@ -132,12 +134,12 @@ class ServingState:
             if change is not None and self.servable:
                 self.scorer.apply_change(change)
             else:
-                observe_alone(self.recommender, block.events.not_before(self.clock))
+                observe_alone(self.recommender, self._usable(block.events, self.clock))
             self.attributes.add_rows(block.items, len(self.items))
             self.users.extend(block.users)
             self.items.extend(block.items)
             self.index.append(block.events)
-            self.popularity.add(block.events.items)
+            self.popularity.add(block.events.counting().items)
             self.clock = max(self.clock, float(block.events.times.max(initial=BEGINNING)))
             self.events += len(block.events)
             self.journal += len(block.events)
@@ -150,19 +152,31 @@ class ServingState:
         for events in blocks:
             if len(events):  # all events of a block may have been erased
                 if self.servable:
-                    change = self.servable.change(events.not_before(clock))
+                    change = self.servable.change(self._usable(events, clock))
                     if about_to_change:
                         about_to_change(change)
                     self.servable.apply_change(change)
                 else:
-                    observe_alone(self.recommender, events.not_before(clock))
+                    observe_alone(self.recommender, self._usable(events, clock))
                 clock = max(clock, float(events.times.max()))
+
+    def _usable(self, events: Events, clock: float) -> Events:
+        """What the model gets of events that arrive at a time."""
+        return usable(self.recommender, events.not_before(clock))
 
     def replace_model(self, recommender: Recommender) -> None:
         """Serve with another model, which has the same weights."""
         with self.lock.write():
             self.recommender = self.model.recommender = recommender  # nothing may hold the old one: it is large
             self.scorer = ItemScoreCache(recommender)
+
+    def become(self, other: ServingState) -> None:
+        """Go on with all that another state has, which must not be used any more. Rows may mean other ids then."""
+        kept = {name: vars(self)[name] for name in ("lock", "model", "_now")}
+        with self.lock.write():
+            vars(self.model).update(vars(other.model))  # nothing may hold the old one: it is large
+            vars(self).update(vars(other) | kept, generation=self.generation + 1)
+            self.model.recommender = self.recommender
 
     @property
     def rebuildable(self) -> bool:
@@ -198,7 +212,7 @@ class ServingState:
 
     def _popularity(self) -> DecayedCounts:
         counts = DecayedCounts(HALF_LIFE_CHOICES[2])
-        counts.add(self.index.items[self.index.users >= 0])
+        counts.add(self.index.items[self.index.counts])
         return counts
 
     def load_base(self) -> None:

@@ -1,4 +1,7 @@
-"""Compare users and items by their vectors. The caller holds the read lock, except for `match_all`."""
+"""Compare items by what the same users take, users and items by their vectors.
+
+The caller holds the read lock, except for `match_all`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from torch import Tensor
 
 from felrec.data.events import Rows
 from felrec.errors import InvalidRequest
-from felrec.recommender import Representing
+from felrec.recommender import Linking, Representing
 from felrec.service.engine.ranking import Best, Scores, best
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Side
@@ -45,6 +48,16 @@ def nearest(state: ServingState, side: Side, scores: Scores, k: int, leave_out: 
     scores[leave_out[leave_out < len(scores)]] = -np.inf
     scores[: len(events)][events[: len(scores)] == 0] = -np.inf  # erased
     return best(scores, np.arange(len(scores), dtype=np.int32), k)
+
+
+def counted_together(state: ServingState, item: int, k: int) -> Best | None:
+    """The k available items that most users took together with an item; None if the model does not count that."""
+    model = state.recommender
+    linked = model.linked_items(item) if isinstance(model, Linking) else None
+    if linked is None:
+        return None
+    there = (state.event_counts("item")[linked.rows] > 0) & ~np.isin(linked.rows, state.attributes.hidden_at(state.now))
+    return list(zip(linked.rows[there][:k].tolist(), linked.scores[there][:k].tolist(), strict=True))
 
 
 def most_similar(state: ServingState, item: int, history: Rows, k: int) -> Rows:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator, Mapping
 from math import inf
 
+import numpy as np
+
 from felrec.data.events import RowChange, all_rows
 from felrec.errors import StoreError
 from felrec.model.kernels.native.library import state_kernels
@@ -33,6 +35,7 @@ class StateSaver:
         self._store, self._state = store, state
         self._seconds, self._work_limit = limits.save_seconds, limits.save_work
         self._changed = ChangedRows()
+        self._rows = dict(state.stored_rows)  # of each table that are saved or to be saved
         self._save: Save | None = None  # under way
         self._notes: dict[str, str] = {}  # to be written with the next save
         self._work = 0.0  # seconds that a start would need to compute what is not saved
@@ -63,6 +66,17 @@ class StateSaver:
         if not self._changed:
             self._save_in(self._seconds)
         self._changed.add(change)
+        self._changed.add(self._skipped(change))
+
+    def _skipped(self, change: RowChange) -> RowChange:
+        """The new rows that a change leaves blank, because the model was not shown the events of their ids."""
+        skipped = RowChange()
+        for name, (rows, values) in change.items():
+            first, end = self._rows.get(name, 0), int(rows[-1]) + 1 if len(rows) else 0
+            if end > first:
+                self._rows[name] = end
+                skipped[name] = np.arange(first, end, dtype=np.int32), values
+        return skipped
 
     def worked(self, seconds: float) -> None:
         """Called after blocks were applied, with the time it took."""
@@ -76,6 +90,26 @@ class StateSaver:
         assert self._state.servable is not None
         self._changed.add(all_rows(self._state.servable.view()))
         self._save_in(0.0)
+
+    def unsaved_rows(self) -> ChangedRows:
+        """The rows that differ from those on disk, or may: the disk has the state after `saved` blocks."""
+        rows = self._changed.copy()
+        if self._save is not None:
+            rows.add_all(self._save.rows)
+        return rows
+
+    def go_on(self, unsaved: ChangedRows, applied: int) -> None:
+        """Called at the start of a term: what was changed in memory before, and is not on disk."""
+        self._changed.add_all(unsaved)
+        self.applied = applied
+        if self._changed:
+            self._save_in(self._seconds)
+
+    def become(self, other: StateSaver) -> None:
+        """Go on with what another one has to save; the store and the state are those of the other one now."""
+        self._changed, self._save, self._notes, self._work = other._changed, None, {}, 0.0
+        self.saved, self.applied = other.saved, other.applied
+        self._go_on_at, self._save_at = inf, time.monotonic() + self._seconds if self._changed else inf
 
     def step(self) -> bool:
         """Do one piece. The next is due after a pause as long as this one: others need the processor too.

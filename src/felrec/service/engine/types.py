@@ -19,6 +19,7 @@ class IdempotencyKey(NamedTuple):
 
     name: str
     body: bytes
+    digest: bytes | None = None  # of a body that is not at hand
 
 
 class Attributes(NamedTuple):

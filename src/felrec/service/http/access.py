@@ -10,7 +10,8 @@ from anyio import CapacityLimiter
 from fastapi import Request
 from starlette.types import Scope
 
-from felrec.service.engine.engine import Engine
+from felrec.data.kinds import KindTable
+from felrec.service.engine.cluster.member import AnyEngine
 from felrec.service.engine.types import Health
 from felrec.service.http.audit import AuditLog
 from felrec.service.http.completions import Completions
@@ -30,10 +31,11 @@ QUESTION = "/v1/recommendations"  # a POST that changes nothing
 class Service:
     """The parts of a running service."""
 
-    engine: Engine
+    engine: AnyEngine
     metrics: Metrics
     keys: KeyFile | None = None  # None: every client may do everything
     audit: AuditLog | None = None
+    kinds: KindTable | None = None  # what kinds of events mean
     rates: RateLimits = field(default_factory=RateLimits)
     completions: Completions = field(default_factory=Completions)
     stopping: bool = False
@@ -57,7 +59,7 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def engine_of(request: Request) -> Engine:
+def engine_of(request: Request) -> AnyEngine:
     """The engine of the service that handles a request."""
     return service_of(request).engine
 

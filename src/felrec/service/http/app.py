@@ -16,8 +16,16 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from felrec.answers.types import Refusal
-from felrec.service.engine.engine import Engine
-from felrec.service.http import routes_events, routes_items_users, routes_page, routes_recommend, routes_status
+from felrec.data.kinds import KindTable
+from felrec.service.engine.cluster.member import AnyEngine
+from felrec.service.http import (
+    routes_events,
+    routes_feedback,
+    routes_items_users,
+    routes_page,
+    routes_recommend,
+    routes_status,
+)
 from felrec.service.http.access import Guard, Service, is_public
 from felrec.service.http.admission import UNLIMITED, Admission
 from felrec.service.http.audit import AuditLog
@@ -44,16 +52,20 @@ DESCRIPTION = "Events in, recommendations out. Errors are `{error: {code, messag
 
 
 def create_app(
-    engine: Engine,
+    engine: AnyEngine,
     *,
     keys: KeyFile | None = None,
     hosts: frozenset[str] | None = LOCAL,
     audit: AuditLog | None = None,
+    ab_trending: float = 0.0,
+    kinds: KindTable | None = None,
 ) -> FastAPI:
     """Create the service for an engine, which it closes when it stops, as it does the audit log.
 
-    `hosts` are the host names it accepts, None for all. Without `keys` every client may do everything.
+    `hosts` are the host names it accepts, None for all. Without `keys` every client may do everything. A share
+    `ab_trending` of the users gets trending items, to compare with. `kinds` says what kinds of events mean.
     """
+    engine.feedback.test(ab_trending)
     app = FastAPI(
         title="felrec",
         version=__version__,
@@ -65,10 +77,10 @@ def create_app(
         telemetry=NO_TELEMETRY,
         responses={status: {"model": Refusal} for status in sorted(CODES)},
     )
-    metrics = Metrics(lambda: service.health(), lambda: audit.dropped if audit else 0)
-    service = Service(engine, metrics, keys, audit)
+    metrics = Metrics(lambda: service.health(), lambda: audit.dropped if audit else 0, engine.feedback.counts)
+    service = Service(engine, metrics, keys, audit, kinds)
     app.state.service = service
-    frequent = (routes_recommend.frequent, routes_events.router, routes_status.frequent)
+    frequent = (routes_recommend.frequent, routes_events.router, routes_feedback.router, routes_status.frequent)
     others = (routes_recommend.router, routes_items_users.router, routes_page.router, routes_status.router)
     for router in (*frequent, *others):
         app.include_router(router)
@@ -85,6 +97,7 @@ def create_app(
         guard=Guard(keys, service.rates),
         frequent=FrequentRoutes(route for router in frequent for route in router.routes),
         finished=partial(_finished, service),
+        age=lambda: service.engine.age,
     )
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app

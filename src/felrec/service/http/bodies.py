@@ -14,6 +14,7 @@ from felrec.service.http.access import needed_scope, service_of
 from felrec.service.http.headers import header
 from felrec.service.http.problems import Problem
 
+LINES = ("application/x-ndjson", "application/jsonl")
 LONG = 65_536  # bytes; a longer body is parsed in a thread
 
 T = TypeVar("T")
@@ -45,3 +46,11 @@ def media_type(request: Request) -> str:
     if encoding is not None and encoding != "identity":
         raise Problem(415, f"send the body uncompressed, without Content-Encoding: {encoding[:40]}")
     return header(request.scope, b"content-type").partition(";")[0].strip().lower()
+
+
+def sent_as_lines(request: Request, what: str) -> bool:
+    """Whether a body has one JSON value per line. Refuses other content types than JSON."""
+    kind = media_type(request)
+    if kind != "application/json" and kind not in LINES:
+        raise Problem(415, f"send {what} as Content-Type: application/json, or application/x-ndjson for one per line")
+    return kind in LINES

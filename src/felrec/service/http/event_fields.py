@@ -1,4 +1,4 @@
-"""Find user, item and time among the fields of an event, by the same names as the columns of files."""
+"""Find user, item, time, kind and value among the fields of an event, by the same names as the columns of files."""
 
 from __future__ import annotations
 
@@ -20,24 +20,28 @@ class Fields(NamedTuple):
     user: str | None
     item: str | None
     time: str | None
+    kind: str | None
+    value: str | None
     ignored: tuple[str, ...]
 
 
-def fields_of(names: Collection[str]) -> Fields:
-    """Which field is what.
+def fields_of(names: Collection[str], with_kinds: bool = False) -> Fields:
+    """Which field is what; kind and value are looked for only if they are asked for.
 
     >>> fields_of(["user_id", "productId", "price"])
-    Fields(user='user_id', item='productId', time=None, ignored=('price',))
+    Fields(user='user_id', item='productId', time=None, kind=None, value=None, ignored=('price',))
     """
     given = tuple(names)
-    return _remembered(given) if sum(map(len, given)) <= _CACHED_CHARACTERS else _find(given)
+    find = _remembered if sum(map(len, given)) <= _CACHED_CHARACTERS else _find
+    return find(given, with_kinds)
 
 
-def _find(names: tuple[str, ...]) -> Fields:
-    roles = roles_of(names)
+def _find(names: tuple[str, ...], with_kinds: bool) -> Fields:
+    roles = roles_of(names, with_kinds=with_kinds)
     used = set(roles.values())
     ignored = tuple(name for name in names if name not in used)
-    return Fields(roles.get("user"), roles.get("item"), roles.get("time"), ignored)
+    user, item, time, kind, value = map(roles.get, ("user", "item", "time", "kind", "value"))
+    return Fields(user, item, time, kind, value, ignored)
 
 
 _remembered = lru_cache(maxsize=256)(_find)

@@ -33,9 +33,11 @@ class Gate:
         guard: Guard,
         frequent: FrequentRoutes,
         finished: Finished,
+        age: Callable[[], float | None],
     ) -> None:
+        """`age` is for how many seconds answers may have been out of date, if that can be."""
         self.app, self.hosts, self.admission = app, hosts, admission
-        self.guard, self.frequent, self.finished = guard, frequent, finished
+        self.guard, self.frequent, self.finished, self.age = guard, frequent, finished, age
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -51,7 +53,7 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                add_headers(message["headers"], identifier)
+                add_headers(message["headers"], identifier, self.age())
             await send(message)
 
         try:

@@ -59,12 +59,14 @@ def request_id(scope: Scope) -> str:
     return str(scope["state"]["request_id"])
 
 
-def add_headers(headers: list[tuple[bytes, bytes]], identifier: str) -> None:
+def add_headers(headers: list[tuple[bytes, bytes]], identifier: str, age: float | None) -> None:
     """Add the headers of every answer; of these, routes may only set cache-control."""
     there = dict(headers)
     page = not there.get(b"content-type", b"").startswith(b"application/json")
     headers += PAGE_HEADERS if page else DATA_HEADERS
     headers.append((b"x-request-id", identifier.encode()))
+    if age is not None:
+        headers.append((b"felrec-age-ms", b"%d" % (1_000 * age)))
     if b"cache-control" not in there:
         headers.append((b"cache-control", b"no-cache" if page else b"no-store"))
 

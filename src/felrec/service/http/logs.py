@@ -43,7 +43,7 @@ class JsonLines(logging.Formatter):
 class BackgroundLines(logging.Handler):
     """Writes lines to a file descriptor in a thread of its own.
 
-    A full pipe blocks whoever writes to it, and must not block those who log. What does not fit into the queue is
+    A full pipe blocks the thread that writes to it, and must not block others. What does not fit into the queue is
     dropped and counted, and the count is logged once lines can be written again. `logging.handlers.QueueListener` would
     wait for a blocked thread for ever when it stops.
     """

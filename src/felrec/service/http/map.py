@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from felrec.answers.types import LEFT_OUT, Answer
 from felrec.errors import FelrecError, InvalidRequest, how_to_install
-from felrec.service.engine.engine import Engine
+from felrec.service.engine.cluster.member import AnyEngine
 from felrec.service.engine.types import Side
 from felrec.service.http.logs import note
 
@@ -26,6 +26,7 @@ POINTS = 1_000  # users and items on the map: those with most events
 FEWEST = 8  # fewest points of a map
 GROWTH = 1.25  # growth of the number of events after which a new map is computed
 WORKING = "Computing the map: t-SNE of {users:,} users and {items:,} items, {seconds:.0f} s so far."
+EMPTY = "The store is empty, so there is nothing to draw. Import or post some events; the map appears by itself."
 NEEDS = f"The map needs openTSNE: {how_to_install('plots')}; then restart the service."
 
 
@@ -63,7 +64,7 @@ class MapMatch(Answer):
 class Cartographer:
     """Computes the map of an engine in a thread at the first request. May be called from any thread."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: AnyEngine) -> None:
         self.engine = engine
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -75,6 +76,8 @@ class Cartographer:
     def latest(self) -> MapOfAll:
         """The newest map, or why there is none. Starts computing one if it is missing or outdated."""
         health = self.engine.health()
+        if not health.events:
+            return MapOfAll(ready=False, working=False, message=EMPTY)
         with self._lock:
             outgrown = self._map is None or health.events > GROWTH * self._events
             working = self._thread is not None and self._thread.is_alive()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter as Counts
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from felrec.answers.types import Latency
+from felrec.answers.types import Latency, Membership
+from felrec.service.engine.click_counts import SHOWN_PLACES
+from felrec.service.engine.tickets import Arm
 from felrec.service.http.logs import dropped_lines
 
 if TYPE_CHECKING:
     from felrec.service.engine.types import Health
 
+ByArm = Mapping[Arm, tuple[Counts[int], Counts[int]]]
+"""Impressions and clicks of each arm, by place."""
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 RECENT = 1000  # latencies kept per route
@@ -30,7 +35,9 @@ WINDOW = 10.0  # seconds over which the event rate is averaged
 class Metrics:
     """Counters of one service, in its own registry, so that a process can have several."""
 
-    def __init__(self, health: Callable[[], Health], audit_dropped: Callable[[], int]) -> None:
+    def __init__(
+        self, health: Callable[[], Health], audit_dropped: Callable[[], int], feedback: Callable[[], ByArm]
+    ) -> None:
         self.registry = CollectorRegistry()
         self.requests = Histogram(
             "felrec_request_seconds",
@@ -49,6 +56,7 @@ class Metrics:
             registry=self.registry,
         )
         self.registry.register(_State(health, audit_dropped))
+        self.registry.register(_Feedback(feedback))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         self._observers: dict[tuple[str, str, int], Histogram] = {}
@@ -160,6 +168,8 @@ class _State(Collector):
             ),
         ):
             yield GaugeMetricFamily(f"felrec_{name}", text, float(value))
+        if health.membership:
+            yield from _membership(health.membership)
         scored = "Scores computed for an answer: with compiled kernels a few hundred, else one for each item."
         yield SummaryMetricFamily("felrec_items_scored", scored, health.answers, float(health.items_scored))
         yield CounterMetricFamily("felrec_commits", "Transactions since the start.", float(health.commits))
@@ -167,6 +177,44 @@ class _State(Collector):
         yield CounterMetricFamily(
             "felrec_dropped_log_lines", "Log lines that could not be written in time.", float(dropped_lines())
         )
+
+
+class _Feedback(Collector):
+    """Counters of reported impressions and clicks, by arm and place."""
+
+    def __init__(self, counts: Callable[[], ByArm]) -> None:
+        self.counts = counts
+
+    def describe(self) -> list[Metric]:
+        """Empty, as that of the state."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All counts; places far down a list are counted together."""
+        labels = ("arm", "position")
+        shown = CounterMetricFamily("felrec_impressions", "Reported impressions of recommendations.", labels=labels)
+        clicked = CounterMetricFamily("felrec_clicks", "Reported clicks on recommendations.", labels=labels)
+        for arm, counts in self.counts().items():
+            for family, by_place in zip((shown, clicked), counts, strict=True):
+                near = {str(place): n for place, n in sorted(by_place.items()) if place < SHOWN_PLACES}
+                far = sum(n for place, n in by_place.items() if place >= SHOWN_PLACES)
+                for position, n in near.items():
+                    family.add_metric((arm, position), n)
+                if far:
+                    family.add_metric((arm, f"{SHOWN_PLACES}+"), far)
+        return iter((shown, clicked))
+
+
+def _membership(membership: Membership) -> Iterator[Metric]:
+    """Gauges of a process that shares its store with others."""
+    for name, text, value in (
+        ("writer", "1 if this process writes, 0 if it follows the one that does.", membership.role == "writer"),
+        ("lag_blocks", "Entries of the change log that this process has not applied.", membership.behind),
+        ("lag_milliseconds", "For how long its answers may have been out of date.", membership.age_ms),
+        ("inbox_depth", "Writes that wait for the process that writes.", membership.inbox),
+        ("lease_token", "Number of the lease of the process that writes.", membership.token),
+    ):
+        yield GaugeMetricFamily(f"felrec_{name}", text, float(value))
 
 
 def _or_infinite(limit: int | None) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -53,3 +53,9 @@ class Problem(HTTPException):
         """The HTTP response."""
         refusal = Refusal(Error(self.code, self.detail, request_id), self.accepted, self.rejected)
         return json_response(refusal, self.status_code, self.headers)
+
+
+def none_valid(rejected: Sequence[Rejected]) -> Problem:
+    """The answer to a post of rows of which none is valid."""
+    message = f"no valid row; row {rejected[0].row}: {rejected[0].reason}"
+    return Problem(422, message, accepted=0, rejected=tuple(rejected))

@@ -18,6 +18,8 @@ from felrec.errors import (
     StoreError,
     StoreFull,
     StoreLost,
+    StoreUnreachable,
+    Unanswered,
 )
 from felrec.service.http.headers import request_id, retry_after
 from felrec.service.http.logs import note
@@ -59,6 +61,8 @@ def _problem(error: Exception, scope: Scope, identifier: str) -> Problem:
             return Problem(409, str(error))
         case Overloaded():
             return Problem(429, str(error), retry_after(error.retry_after))
+        case Unanswered():
+            return Problem(503, str(error), retry_after(error.retry_after))
         case Stopped():
             return Problem(503, str(error), retry_after(5))
         case CapacityReached():
@@ -84,5 +88,9 @@ def _not_stored(error: StoreError, identifier: str) -> Problem:
             note("store lost", level=40, request_id=identifier, reason=str(error))
             message = "the files of the store were removed or replaced, so nothing was stored"
             return Problem(503, f"{message}; the operator must put them back, then restart", retry_after(30))
+        case StoreUnreachable():
+            note("store unreachable", level=40, request_id=identifier, reason=str(error))
+            message = "the store cannot be reached, so this may be stored or not; recommendations still work"
+            return Problem(503, f"{message}; a retry with the same Idempotency-Key is safe", retry_after(5))
     note("store failed", level=40, exception=error, request_id=identifier)
     return Problem(503, "the store cannot be written right now, so nothing was stored", retry_after(30))

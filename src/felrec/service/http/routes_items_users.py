@@ -9,16 +9,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, User
+from felrec.answers.types import Erasure, FoundItems, FoundUsers, Item, ItemsReceipt, User
 from felrec.service.engine.listing import Sorting
 from felrec.service.engine.types import Question
-from felrec.service.http.access import engine_of, result_of
+from felrec.service.http.access import engine_of, key_of, result_of, service_of
 from felrec.service.http.audit_entries import count_rows
-from felrec.service.http.bodies import json_body
+from felrec.service.http.bodies import json_body, parsed_body, sent_as_lines
 from felrec.service.http.fast_route import Checked
-from felrec.service.http.parameters import AllTags, Excluded, NoTags, Offset, PathId, PerTag, TagList
+from felrec.service.http.item_parsing import read_items
+from felrec.service.http.parameters import LIMITS, AllTags, Excluded, NoTags, Offset, PathId, PerTag, TagList
+from felrec.service.http.problems import CAPACITY, Problem, none_valid
 from felrec.service.http.responses import json_response
-from felrec.service.http.schemas import Attributes, body_of
+from felrec.service.http.row_bodies import rows_of
+from felrec.service.http.schemas import ITEMS_BODY, Attributes, body_of
 
 Prefix = Annotated[str, Query(max_length=256, description="start of the id")]
 Limit = Annotated[int, Query(ge=1, le=100, description="most entries")]
@@ -54,6 +57,36 @@ def list_items(
     return json_response(FoundItems(tuple(engine.list_items(sort, question, hours)), sort))
 
 
+@router.post("/items", responses={200: {"model": ItemsReceipt}}, openapi_extra=ITEMS_BODY)
+async def post_items(
+    request: Request,
+    strict: Annotated[bool, Query(description="reject rows with unknown fields instead of ignoring those")] = False,
+) -> Response:
+    """Set the attributes of one item, of a list of at most 10,000, or of one per line (NDJSON).
+
+    As PUT does for one item, a row replaces all attributes of its item. Invalid rows are rejected one by one with a
+    reason, and at a limit of items or memory those of new items. If no row is left, the answer is 422 or 507.
+
+    Fields may have the usual names of columns in files, such as product_id, name and genres, and tags may be one text
+    with | between them. Other fields are ignored, and the receipt counts them; with strict=true such rows are rejected.
+    """
+    service, lines = service_of(request), sent_as_lines(request, "items")
+    service.rates.check_events(key_of(request.scope), 0)  # before the body is read
+    read = await parsed_body(request, lambda body: read_items(rows_of(body, lines), strict))
+    rows = sum(map(len, read.numbers.values())) + len(read.rejected)
+    service.rates.check_events(key_of(request.scope), rows)
+    if not read.items and read.rejected:
+        count_rows(request, items=0, rejected=len(read.rejected))
+        raise none_valid(read.rejected)
+    refused = await result_of(request, service.engine.put_items(read.items)) if read.items else {}
+    rejected = tuple(read.refuse(refused))
+    count_rows(request, items=rows - len(rejected), rejected=len(rejected))
+    if rejected and len(rejected) == rows:
+        raise Problem(507, f"nothing was stored; {next(iter(refused.values()))}", None, 0, rejected, CAPACITY)
+    described = service.engine.health().described_items
+    return json_response(ItemsReceipt(rows - len(rejected), rejected, described, read.ignored))
+
+
 @router.get("/items/{id}", responses={200: {"model": Item}})
 def get_item(request: Request, id: PathId) -> Response:
     """An item: attributes and number of events."""
@@ -79,7 +112,7 @@ async def delete_item(request: Request, id: PathId) -> Response:
 def search_users(
     request: Request,
     prefix: Prefix = "",
-    limit: Limit = 10,
+    limit: Annotated[int, Query(ge=1, le=LIMITS.k, description="most entries")] = 10,
     sample: Annotated[bool, Query(description="return a sample of users instead")] = False,
 ) -> Response:
     """Users whose id starts with `prefix`."""

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from felrec.answers.types import BestItems, NearItems, NearUsers, Ranks, Recommendations
-from felrec.service.engine.engine import Engine
+from felrec.service.engine.cluster.member import AnyEngine
+from felrec.service.engine.tickets import Arm, arm_of
 from felrec.service.engine.types import Question
 from felrec.service.http.access import engine_of, result_of
 from felrec.service.http.bodies import json_body
@@ -54,22 +55,30 @@ async def recommend(
     """The best items for a known or new user, from the whole catalogue or from `candidates`."""
     began = time.perf_counter()
     filters = candidates, tags or (), all_tags or (), no_tags or (), exclude or ()
-    found = await _ask(request, Question(id, (), k, exclude_seen, *filters, per_tag, offset, explore))
+    question = Question(id, (), k, exclude_seen, *filters, per_tag, offset, explore)
+    engine = engine_of(request)
+    arm = arm_of(id, engine.feedback.share)
+    if arm == "trending":
+        found = await run_in_threadpool(engine.trending, question)
+    else:
+        found = await result_of(request, engine.ask(question))
     if why:
-        found = await run_in_threadpool(_explained, engine_of(request), id, found)
-    return _response(found, began)
+        found = await run_in_threadpool(_explained, engine, id, found, arm)
+    return _response(engine, question, found, arm, began)
 
 
 @frequent.post("/recommendations", responses={200: {"model": Recommendations}}, openapi_extra=body_of(Session))
 async def recommend_session(request: Request) -> Response:
     """The best items for an anonymous user with these items. Nothing is stored."""
     began, given = time.perf_counter(), await json_body(request, Session)
-    return _response(await _ask(request, given.question()), began)
+    engine, question = engine_of(request), given.question()
+    found = await result_of(request, engine.ask(question))
+    return _response(engine, question, found, "outside", began)
 
 
 @router.get("/items/{id}/similar", responses={200: {"model": NearItems}})
 def similar(request: Request, id: PathId, k: Count = 10) -> Response:
-    """The items most similar to this one."""
+    """The items most similar to this one: those that the same users take, if the model counts them."""
     return json_response(NearItems(tuple(engine_of(request).similar_items(id, k))))
 
 
@@ -91,15 +100,15 @@ def rank(request: Request, id: PathId, users: IdList = None) -> Response:
     return json_response(engine_of(request).item_ranks(id, users or []))
 
 
-async def _ask(request: Request, question: Question) -> BestItems:
-    """Wait without a thread; concurrent questions are answered in one batch."""
-    return await result_of(request, engine_of(request).ask(question))
-
-
-def _explained(engine: Engine, user: str, found: BestItems) -> BestItems:
-    reasons = engine.why(user, [item.id for item in found.items])
+def _explained(engine: AnyEngine, user: str, found: BestItems, arm: Arm) -> BestItems:
+    """With reasons; a list of trending items has none, because nothing about the user made it."""
+    names = [item.id for item in found.items]
+    reasons = [()] * len(names) if arm == "trending" else engine.why(user, names)
     return replace(found, items=tuple(replace(item, why=why) for item, why in zip(found.items, reasons, strict=True)))
 
 
-def _response(found: BestItems, began: float) -> Response:
-    return json_response(Recommendations(**vars(found), milliseconds=round((time.perf_counter() - began) * 1e3, 3)))
+def _response(engine: AnyEngine, question: Question, found: BestItems, arm: Arm, began: float) -> Response:
+    ticket = engine.feedback.ticket(arm, question.offset, len(found.items))
+    tested = None if arm == "outside" else arm
+    milliseconds = round((time.perf_counter() - began) * 1e3, 3)
+    return json_response(Recommendations(**vars(found), milliseconds=milliseconds, ticket=ticket, arm=tested))

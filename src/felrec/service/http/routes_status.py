@@ -57,5 +57,6 @@ def stats(request: Request) -> Response:
             latencies=service.metrics.latencies(),
             memory_bytes=resident_bytes(),
             bias=service.engine.bias(),
+            feedback=service.engine.feedback.stats(),
         )
     )

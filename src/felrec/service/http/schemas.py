@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -40,6 +40,10 @@ class Event(Shape):
     user: BodyId
     item: BodyId
     timestamp: Moment | None = Field(None, description="seconds since 1970 or ISO 8601; default: now")
+    kind: str | int | None = Field(
+        None, description="such as view or purchase; --kinds of the service says what it means"
+    )
+    value: float | None = Field(None, description="such as a rating or an amount; --kinds may ask for it")
 
 
 class Session(Shape):
@@ -78,30 +82,44 @@ class Attributes(Shape):
         return Said(self.title, tuple(self.tags), self.available, variant_of=self.variant_of, **times)
 
 
+class ItemRow(Attributes):
+    """An item and its attributes. Fields may also have the usual names of columns, such as item_id and name."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: BodyId
+
+
+class Report(Shape):
+    """A place of a recommendation list was shown or clicked."""
+
+    ticket: str = Field(max_length=100, description="of the answer that had the list")
+    kind: Literal["impression", "click"]
+    position: int | None = Field(
+        None, ge=0, lt=LIMITS.k, description="in the items of that answer, from 0; null: all were shown"
+    )
+
+
 def body_of(schema: type[Shape]) -> dict[str, Any]:
     """The OpenAPI description of a body that a route reads itself."""
     content = {"schema": {"$ref": f"#/components/schemas/{schema.__name__}"}}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
-BODIES = (Event, Session, Attributes)  # all schemas that routes refer to by name
-EVENTS_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "anyOf": [
-                        {"$ref": "#/components/schemas/Event"},
-                        {
-                            "type": "array",
-                            "maxItems": LIMITS.submission,
-                            "items": {"$ref": "#/components/schemas/Event"},
-                        },
-                    ]
-                }
-            },
-            "application/x-ndjson": {"schema": {"type": "string", "description": "one event per line"}},
-        },
+BODIES = (Event, Session, Attributes, ItemRow, Report)  # all schemas that routes refer to by name
+
+
+def rows_body(schema: type[Shape], what: str) -> dict[str, Any]:
+    """The OpenAPI description of a body of one row, a list of rows, or one row per line."""
+    row = {"$ref": f"#/components/schemas/{schema.__name__}"}
+    rows = {"type": "array", "maxItems": LIMITS.submission, "items": row}
+    content = {
+        "application/json": {"schema": {"anyOf": [row, rows]}},
+        "application/x-ndjson": {"schema": {"type": "string", "description": f"one {what} per line"}},
     }
-}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+EVENTS_BODY = rows_body(Event, "event")
+ITEMS_BODY = rows_body(ItemRow, "item")
+FEEDBACK_BODY = rows_body(Report, "report")

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -18,6 +19,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from felrec import runs
+from felrec.data.kinds import KindTable
+from felrec.fitted import FittedModel
+from felrec.service.engine.cluster.member import AnyEngine, Member
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 from felrec.service.http.access import Service
@@ -28,7 +32,8 @@ from felrec.service.http.headers import LOCAL
 from felrec.service.http.keys import KeyFile
 from felrec.service.http.logs import note
 from felrec.service.http.protocol import BoundedProtocol
-from felrec.store.sqlite import SqliteStore
+from felrec.store.opening import open_store
+from felrec.store.protocol import SharedStore
 
 LINGER = 1.0  # seconds for which a stopping service still answers, so that a load balancer notices
 LIMITS = Limits(queue_seconds=3.0)  # a 429 is better than a late answer
@@ -39,22 +44,33 @@ SWITCH = 0.001  # seconds a thread keeps the GIL while others wait; the default 
 Announce = Callable[[str], object]
 
 
+@dataclass(frozen=True)
+class StorePlace:
+    """Where a store is, and whether other processes have it open too."""
+
+    address: str  # of a file, or of a database: postgresql://…
+    namespace: str | None = None  # which of the stores of a database
+    shared: bool = False
+
+
 def serve_run(
     run: Path,
-    store: Path,
+    store: StorePlace,
     listener: socket.socket,
     keys: KeyFile | None,
     announce: Announce,
     engine_limits: Limits,
     audit: AuditLog | None = None,
     limits: ConnectionLimits = DEFAULT_LIMITS,
+    ab_trending: float = 0.0,
+    kinds: KindTable | None = None,
 ) -> None:
     """Serve a run from a store until SIGTERM or SIGINT; a new store starts with the state of the run."""
     began = time.monotonic()
     model = runs.load(run)  # first, so that no file is created if it fails
-    opened = SqliteStore(store)
+    opened = open_store(store.address, namespace=store.namespace, shared=store.shared)
     lacks_the_newest = opened.is_empty and bool(model.fingerprint)
-    engine = Engine.open(opened, model, limits=engine_limits)
+    engine = open_engine(opened, store.shared, model, engine_limits)
     health = engine.health()
     if lacks_the_newest:
         note("the store starts after the validation part of the run's log; add the rest with felrec import LOG")
@@ -65,25 +81,35 @@ def serve_run(
         users=health.users,
         items=health.items,
         memory_limit=health.memory_limit,
-        store=str(store),
+        store=opened.name,
         seconds=round(time.monotonic() - began, 2),
     )
-    serve(engine, listener, keys, announce, audit, limits)
+    serve(engine, listener, keys, announce, audit, limits, ab_trending, kinds)
+
+
+def open_engine(store: SharedStore, shared: bool, model: FittedModel, limits: Limits) -> AnyEngine:
+    """An engine for a store that it has alone, or one of several that share it."""
+    if shared:
+        return Member.open(store, model, limits=limits)
+    return Engine.open(store, model, limits=limits)
 
 
 def serve(
-    engine: Engine,
+    engine: AnyEngine,
     listener: socket.socket,
     keys: KeyFile | None,
     announce: Announce,
     audit: AuditLog | None = None,
     limits: ConnectionLimits = DEFAULT_LIMITS,
+    ab_trending: float = 0.0,
+    kinds: KindTable | None = None,
 ) -> None:
     """Serve an engine until SIGTERM or SIGINT, then close it. `announce` receives the address when it is ready."""
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()  # loaded objects stay, so the garbage collector must not scan them again and again
-    app = create_app(engine, keys=keys, hosts=None if keys else LOCAL, audit=audit)
+    hosts = None if keys else LOCAL
+    app = create_app(engine, keys=keys, hosts=hosts, audit=audit, ab_trending=ab_trending, kinds=kinds)
     GracefulServer(configured(app, limits), app.state.service, announce).run(sockets=[listener])
 
 

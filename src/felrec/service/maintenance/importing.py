@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +19,7 @@ from felrec.errors import DataError
 from felrec.ids import check_id
 from felrec.service.engine.committer import Progress
 from felrec.service.engine.engine import Engine
+from felrec.service.engine.limits import Limits
 
 Late = Literal["refuse", "take", "skip"]
 _NOTE = "import:"
@@ -39,27 +40,23 @@ def note_of(fingerprint: str) -> str:
     return f"{_NOTE}{fingerprint}"
 
 
-def is_import(note: str) -> bool:
-    """Whether a note records an import."""
-    return note.startswith(_NOTE)
+def taken_before(base: str, notes: Mapping[str, str], log: InteractionLog) -> int:
+    """Number of events of a log that a store with this base and these notes has.
 
-
-def taken_before(engine: Engine, log: InteractionLog) -> int:
-    """Number of events of a log that the store has, from earlier imports or from its initial state.
-
-    A log that has grown since is recognised if its first events are unchanged.
+    They are from earlier imports or from its initial state. A log that has grown since is recognised if its first
+    events are unchanged.
     """
-    return max((taken for known, length, taken in _known(engine) if _begins(log, known, length)), default=0)
+    return max((taken for known, length, taken in _known(base, notes) if _begins(log, known, length)), default=0)
 
 
-def _known(engine: Engine) -> Iterator[tuple[str, int, int]]:
+def _known(base: str, notes: Mapping[str, str]) -> Iterator[tuple[str, int, int]]:
     """Logs with events in the store: fingerprint, probable length, and number of events in the store."""
-    fingerprint, *cuts = engine.base.split(":")
+    fingerprint, *cuts = base.split(":")
     if len(cuts) == 2:
         train, validation = map(int, cuts)
         yield fingerprint, 2 * validation - train, validation  # the test part is as long as the validation part
-    for name, taken in engine.notes.items():
-        if is_import(name):
+    for name, taken in notes.items():
+        if name.startswith(_NOTE):
             yield name.removeprefix(_NOTE), int(taken), int(taken)
 
 
@@ -75,15 +72,15 @@ def import_log(
     Events older than the newest event of the store may already be in it. They raise DataError, unless `late` says to
     import them as of now ("take") or to skip them ("skip").
     """
-    if len(log) and log.times[-1] > time.time() + engine.limits.future_seconds:
-        raise DataError("the log's newest event is in the future; check --time-unit and --time-col")
-    before, health = taken_before(engine, log), engine.health()
+    refuse_future(log, engine.limits)
+    before, health = taken_before(engine.base, engine.notes, log), engine.health()
     clock = health.clock if health.events else BEGINNING
     start = max(before, int(np.searchsorted(log.times, clock, side="right"))) if late == "skip" else before
     if late == "refuse" and (old := int((log.times[start:] < clock).sum())):
         raise DataError(
-            f"{old:,} of the {len(log) - start:,} events to import are older than the newest event of the store; if the"
-            " store has them, add --late skip (only newer events), else --late take (they count as of now)"
+            f"{old:,} of the {len(log) - start:,} events to import are older than the newest event of the store;"
+            " add --late skip (only newer events), --late merge (in time order, without those that it has: the store is"
+            " built again) or --late take (they count as of now)"
         )
     came_late, running = 0, None
     for events, end in _chunks(log, start, engine.limits.submission):  # prepared while the last one is ingested
@@ -91,6 +88,12 @@ def import_log(
         running = len(events), engine.submit(events, notes={note_of(log.fingerprint): str(end)})
     came_late += _finish(running, progress)
     return Imported(len(log) - start, before, came_late, start - before)
+
+
+def refuse_future(log: InteractionLog, limits: Limits) -> None:
+    """Raise DataError if the newest event of a log is in the future."""
+    if len(log) and log.times[-1] > time.time() + limits.future_seconds:
+        raise DataError("the log's newest event is in the future; check --time-unit and --time-col")
 
 
 def _finish(running: tuple[int, Future[Receipt]] | None, progress: Progress | None) -> int:
@@ -118,6 +121,7 @@ def named(events: Events, users: Sequence[str | None], items: Sequence[str | Non
         [str(users[row]) for row in events.users.tolist()],
         [str(items[row]) for row in events.items.tolist()],
         events.times,
+        weights=events.weights,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -16,8 +17,10 @@ from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.identity import begin
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.serving_state import Block, ServingState
-from felrec.service.maintenance.importing import is_import, named, note_of
-from felrec.store.protocol import EMPTY_BASE, Contents, Store
+from felrec.service.maintenance.copying import copy_inbox
+from felrec.service.maintenance.importing import named, note_of
+from felrec.service.maintenance.journal import Journal, with_new_ids
+from felrec.store.protocol import EMPTY_BASE, Besides, Contents, SharedStore
 
 _BLOCKS = 64  # blocks applied between two writes
 
@@ -30,7 +33,7 @@ def events_to_replay(contents: Contents, log: InteractionLog | None) -> int:
 def replay_store(
     contents: Contents,
     model: FittedModel,
-    new: Store,
+    new: SharedStore,
     log: InteractionLog | None,
     progress: Progress | None = None,
     latest: float = np.inf,
@@ -42,25 +45,39 @@ def replay_store(
     before them.
     """
     check_log(contents, log)
+    blocks = with_new_ids(not_after(latest, row_blocks(contents, log)), contents.users, contents.items)
+    fill_store(new, model, blocks, contents, notes_to_keep(contents, log), progress)
+
+
+def fill_store(
+    new: SharedStore,
+    model: FittedModel,
+    blocks: Iterator[Block],
+    contents: Contents,
+    notes: Mapping[str, str],
+    progress: Progress | None = None,
+) -> None:
+    """Fill a new store with blocks, applied to an empty model, and with what an old one has besides its journal."""
     begin(new, model, empty=True)
     state = ServingState(model, new.load())
     committer = Committer(new, state, IdempotencyStore(0.0, new), Limits(), 0)
-    blocks = _with_ids(not_after(latest, row_blocks(contents, log)), contents)
     while batch := list(islice(blocks, _BLOCKS)):
         committer.commit_blocks(batch)
         committer.saver.save_if_due()
         if progress:
             progress(sum(len(block.events) for block in batch))
-    ahead = new.seconds() - contents.seconds  # the clock by which answers expire is another one in each store
-    answers = [answer._replace(expires=answer.expires + ahead) for answer in contents.answers]
-    committer.finish(contents.attributes, answers, _notes(contents, log))
+    committer.finish(Besides(contents.attributes, contents.answers, dict(notes)), contents.seconds)
+    copy_inbox(contents, new)
 
 
 def check_log(contents: Contents, log: InteractionLog | None) -> None:
     """Raise ConfigError unless `log` is the log that the store started with (None for an empty start)."""
     base = contents.identity.base
     if base != EMPTY_BASE and log is None:
-        raise ConfigError("the store started with the state of a run; give the log of that run with --log")
+        raise ConfigError(
+            "the store started with the state of a run; give the log of that run with --log, or to felrec import with"
+            " --training-log"
+        )
     if log is not None and base.partition(":")[0] != log.fingerprint:
         raise ConfigError("--log is not the log that the store started with; give that log, unchanged")
 
@@ -72,12 +89,22 @@ def _base_end(contents: Contents, log: InteractionLog) -> int:
 
 def row_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[Events]:
     """The base in blocks of the usual size, then the journal, both without erased users."""
+    yield from _base_events(contents, log)
+    yield from contents.event_blocks
+
+
+def _base_events(contents: Contents, log: InteractionLog | None) -> Iterator[Events]:
     if log is not None:
         # The base has the rows of the log, so erased users are found without their ids.
         kept = np.array([name is not None for name in contents.users], dtype=bool)
         for block in log.events[: _base_end(contents, log)].blocks(Limits().block):
             yield block[np.flatnonzero(kept[block.users])]
-    yield from contents.event_blocks
+
+
+def journal_of(contents: Contents, log: InteractionLog | None) -> Journal:
+    """All events of a store, in order of arrival; `log` is the one that it started with, if any."""
+    check_log(contents, log)
+    return Journal(Events.joined([*_base_events(contents, log), contents.events]), contents.users, contents.items)
 
 
 def named_blocks(contents: Contents, log: InteractionLog | None) -> Iterator[EventColumns]:
@@ -99,23 +126,13 @@ def not_after(latest: float, blocks: Iterable[Events]) -> Iterator[Events]:
         wrong = block.times > latest
         known = np.maximum.accumulate(np.append(newest, np.where(wrong, -np.inf, block.times)))[1:]
         replaced = np.where(np.isfinite(known), known, latest)
-        yield Events(block.users, block.items, np.where(wrong, replaced, block.times))
+        yield replace(block, times=np.where(wrong, replaced, block.times))
         newest = max(newest, float(known.max(initial=-np.inf)))
 
 
-def _with_ids(blocks: Iterable[Events], contents: Contents) -> Iterator[Block]:
-    """Blocks with the ids that are new in each. Every id keeps its row, because rows decide the initial vectors."""
-    users = items = 0
-    for events in blocks:
-        if len(events):
-            new_users, new_items = int(events.users.max()) + 1, int(events.items.max()) + 1
-            yield Block(events, contents.users[users:new_users], contents.items[items:new_items])
-            users, items = max(users, new_users), max(items, new_items)
-
-
-def _notes(contents: Contents, log: InteractionLog | None) -> dict[str, str]:
-    """The notes of imports. Others are about the old store."""
-    notes = {name: value for name, value in contents.notes.items() if is_import(name)}
+def notes_to_keep(contents: Contents, log: InteractionLog | None) -> dict[str, str]:
+    """The notes of a store, such as records of imports, with one of the log that it started with."""
+    notes = dict(contents.notes)
     if log is not None:
         name = note_of(log.fingerprint)
         notes[name] = str(max(int(notes.get(name, 0)), _base_end(contents, log)))

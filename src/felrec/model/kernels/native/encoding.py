@@ -17,6 +17,7 @@ from felrec.model.kernels.native.tables import address
 from felrec.model.kernels.parallel import in_parallel
 from felrec.model.kernels.sequences import Sequences
 from felrec.model.signals.pooled_encoder import PooledEncoder, PreNormBlock
+from felrec.peers import ALONE, Peers
 
 _AT_ONCE = 32  # histories of a piece of work
 
@@ -55,12 +56,12 @@ def encoder_parts(encoder: PooledEncoder, kind: int, *, transposed: bool = False
     return parts
 
 
-def encode_compiled(encoder: PooledEncoder, sequences: Sequences) -> Tensor:
+def encode_compiled(encoder: PooledEncoder, sequences: Sequences, peers: Peers = ALONE) -> Tensor:
     """Vectors (B, D) of histories, as `encode` returns them; differentiable."""
     weights = torch.cat([part.reshape(-1) for part in encoder_parts(encoder, sequences.kind)])
     with torch.no_grad():
         transposed = [part.reshape(-1) for part in encoder_parts(encoder, sequences.kind, transposed=True)]
-        histories = _Histories(encoder, sequences, torch.cat(transposed).numpy())
+        histories = _Histories(encoder, sequences, torch.cat(transposed).numpy(), peers)
     encoded: Tensor = _Encode.apply(histories, weights)  # type: ignore[no-untyped-call]
     return encoded
 
@@ -68,8 +69,8 @@ def encode_compiled(encoder: PooledEncoder, sequences: Sequences) -> Tensor:
 class _Histories:
     """What the kernels read, beside the weights."""
 
-    def __init__(self, encoder: PooledEncoder, sequences: Sequences, transposed: Floats) -> None:
-        block = blocks_of(encoder)[0]
+    def __init__(self, encoder: PooledEncoder, sequences: Sequences, transposed: Floats, peers: Peers) -> None:
+        block, self._peers = blocks_of(encoder)[0], peers
         self.vectors: Floats = sequences.cache.read(sequences.rows).contiguous().numpy()  # (B, N, D)
         self.sizes = sequences.lengths.astype(np.int64)
         self._transposed = transposed
@@ -77,17 +78,25 @@ class _Histories:
 
     def encode(self, weights: Floats, back: Floats | None) -> tuple[Floats, Floats]:
         """Vectors (B, D), and the gradients of the weights from those of the vectors; summed in the order of pieces."""
-        pieces = [slice(start, start + _AT_ONCE) for start in range(0, len(self.sizes), _AT_ONCE)]
-        found = list(in_parallel(lambda piece: self._encode_piece(piece, weights, back), pieces))
-        encoded, gradients = zip(*found, strict=True)
-        return np.concatenate(encoded), _summed(gradients)
+        count, _, width = self.vectors.shape
+        pieces = [slice(start, start + _AT_ONCE) for start in range(0, count, _AT_ONCE)]
+        encoded = np.empty((count, width), dtype=np.float32)
+        gradients = [np.zeros(0 if back is None else len(weights), dtype=np.float32) for _ in pieces]
 
-    def _encode_piece(self, piece: slice, weights: Floats, back: Floats | None) -> tuple[Floats, Floats]:
+        def work(number: int) -> None:
+            self._encode_piece(pieces[number], weights, back, encoded[pieces[number]], gradients[number])
+
+        list(in_parallel(work, self._peers.share(range(len(pieces)))))
+        results = [encoded[piece] for piece in pieces] if back is None else gradients
+        self._peers.complete([[result] for result in results])
+        return encoded, _summed(gradients)
+
+    def _encode_piece(
+        self, piece: slice, weights: Floats, back: Floats | None, encoded: Floats, gradients: Floats
+    ) -> None:
         kernels, vectors, sizes = library(), self.vectors[piece], self.sizes[piece]
         assert kernels is not None, "ask `library` first"
         count, length, width = vectors.shape
-        encoded = np.empty((count, width), dtype=np.float32)
-        gradients = np.zeros(0 if back is None else len(weights), dtype=np.float32)
         encoding = _Encoding(
             *(count, length, width, *self._shape),
             *(address(array, "f4") for array in (weights, self._transposed, vectors)),
@@ -98,7 +107,6 @@ class _Histories:
         )
         if kernels.felrec_encode_histories(ctypes.addressof(encoding)):
             raise MemoryError(f"not enough memory to encode {count} histories")
-        return encoded, gradients
 
 
 def _summed(parts: Sequence[Floats]) -> Floats:

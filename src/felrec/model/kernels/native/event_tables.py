@@ -29,9 +29,18 @@ class State(Structure):
 
 
 class Block(Structure):
-    """Events in time order."""
+    """Events in time order, and apart from them the items that events spoke against."""
 
-    _fields_ = (("count", c_int64), ("users", c_void_p), ("items", c_void_p), ("times", c_void_p))
+    _fields_ = (
+        ("count", c_int64),
+        ("users", c_void_p),
+        ("items", c_void_p),
+        ("times", c_void_p),
+        ("weights", c_void_p),
+        ("against", c_int64),
+        ("against_items", c_void_p),
+        ("against_weights", c_void_p),
+    )
 
 
 CHANGED = ("users", "items", "trend", "log", "near", "next", "profile", "rates")

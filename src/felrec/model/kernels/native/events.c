@@ -22,7 +22,7 @@ typedef struct { /* scratch memory for a block */
     Entry *entries;
     Fresh *fresh;
     int64_t *previous, *taken;
-    uint8_t *again;
+    float *worth; /* of each event, for the trend */
     int32_t *history;
     float *strength;
     MetPairs met;
@@ -43,7 +43,7 @@ INLINE int take_room(Room *room, const State *state, int64_t events)
         .fresh = malloc(LINKS * events * sizeof(Fresh)),
         .previous = malloc(events * sizeof(int64_t)),
         .taken = malloc(events * sizeof(int64_t)),
-        .again = malloc(events),
+        .worth = malloc(events * sizeof(float)),
         .history = malloc((state->users.length + 1) * sizeof(int32_t)),
         .strength = malloc(largest(size, largest(state->near.size, state->next.size)) * sizeof(float)),
         .met = {.state = state, .set = {malloc(slots * sizeof(int32_t)), malloc(slots * sizeof(int32_t)), slots - 1},
@@ -52,21 +52,21 @@ INLINE int take_room(Room *room, const State *state, int64_t events)
     if (room->met.set.rows)
         memset(room->met.set.rows, NO_ITEM, slots * sizeof(int32_t));
     return room->keys && room->sorting && room->near && room->next && room->entries && room->fresh && room->previous &&
-           room->taken && room->again && room->history && room->strength && room->met.set.rows &&
+           room->taken && room->worth && room->history && room->strength && room->met.set.rows &&
            room->met.set.numbers && room->met.pairs;
 }
 
 INLINE void free_room(Room *room)
 {
     void *used[] = {room->keys, room->sorting, room->near, room->next, room->entries, room->fresh, room->previous,
-                    room->taken, room->again, room->history, room->strength, room->met.set.rows,
+                    room->taken, room->worth, room->history, room->strength, room->met.set.rows,
                     room->met.set.numbers, room->met.pairs};
     for (int64_t at = 0; at < (int64_t)(sizeof(used) / sizeof(*used)); at++)
         free(used[at]);
 }
 
 typedef struct { /* sums over the events of a block */
-    int64_t near, next, sampled; /* numbers of links, and of events with sampled pairs */
+    int64_t near, next, counted, sampled; /* numbers of links, of events that count, and of those with sampled pairs */
     double facts[PROFILE];
 } Sums;
 
@@ -75,14 +75,31 @@ INLINE int has(const Counts *of, int64_t owner, int32_t other)
     return owner < of->owners && slot_in(of->other + owner * of->size, of->size, other) != NOTHING;
 }
 
+/* Make plain rows of marked entries; returns the highest step of an item among them, 0 if there is none. */
+INLINE int32_t strip_marks(int32_t *history, int64_t held, int32_t item)
+{
+    int32_t highest = 0;
+    for (int64_t at = 0; at < held; at++) {
+        const int32_t step = step_in(history[at]);
+        history[at] = row_of(history[at]);
+        if (history[at] == item && step > highest)
+            highest = step;
+    }
+    return highest;
+}
+
 /* What one event adds to links, profile and hit rates. */
 INLINE void look_at_event(const State *state, const Block *block, int64_t event, Room *room, Sums *sums, Change *to)
 {
     const int32_t item = block->items[event], *history = room->history;
     const int64_t held = history_before(state, block, event, room->previous, room->history);
+    const int32_t had = strip_marks(room->history, held, item);
     const int64_t taken = room->taken[event];
     const int again = slot_in(history, held, item) != NOTHING, new = events_before(&state->items, item) == 0;
-    room->again[event] = (uint8_t)again;
+    const float weight = weight_of(block, event);
+    const int counts = weight != 0;
+    room->worth[event] = step_of(weight) <= had ? 0 : isnan(weight) ? 1 : weight;
+    sums->counted += counts;
     if (state->near.size)
         sums->near += links_together(history, held, item, again, room->near + sums->near);
     if (state->next.size)
@@ -91,12 +108,12 @@ INLINE void look_at_event(const State *state, const Block *block, int64_t event,
         room->near[sums->near++] = (Key){meeting(item, NO_MEETING), 0};
     if (new && state->next.size)
         room->next[sums->next++] = (Key){meeting(item, NO_MEETING), 0};
-    if (state->profile) {
+    if (state->profile && counts) {
         const int repeats = again || has(&state->own, block->users[event], item);
         const int follows = taken > 0 && has(&state->near, held ? history[held - 1] : 0, item);
         add_facts(state, item, taken, repeats, follows, sums->facts);
     }
-    if (state->rates && (state->trend.log[0] + event) % EVERY == 0) {
+    if (state->rates && counts && (state->trend.log[0] + event) % EVERY == 0) {
         sums->sampled++;
         add_pairs(&room->met, block, event, room->previous, history, held, taken, to->rate_counts,
                   to->rate_counts + state->cells);
@@ -118,11 +135,11 @@ ANY_PROCESSOR int felrec_change(const State *state, const Block *block, Change *
 {
     Room room;
     Sums sums = {0};
-    const int enough = take_room(&room, state, block->count);
+    const int enough = take_room(&room, state, block->count + block->against);
     if (enough) {
-        to->items = append_histories(&state->items, block->items, block->users, block->count, room.keys, room.sorting, 0,
+        to->items = append_histories(&state->items, block->items, block->users, 0, block->count, room.keys, room.sorting, 0,
                                      0, to->item_rows, to->item_ring, to->item_count);
-        to->users = append_histories(&state->users, block->users, block->items, block->count, room.keys, room.sorting,
+        to->users = append_histories(&state->users, block->users, block->items, block->weights, block->count, room.keys, room.sorting,
                                      room.previous, room.taken, to->user_rows, to->user_ring, to->user_count);
         if (state->rates)
             memset(to->rate_counts, 0, 2 * state->cells * sizeof(float));
@@ -137,9 +154,9 @@ ANY_PROCESSOR int felrec_change(const State *state, const Block *block, Change *
         if (state->own.size)
             count_own(state, block, &room, to);
         if (state->trend.log)
-            change_trend(&state->trend, block, room.again, room.keys, room.sorting, room.entries, to);
+            change_trend(&state->trend, block, room.worth, room.keys, room.sorting, room.entries, to);
         if (state->profile)
-            change_profile(state, block->count, sums.facts, to);
+            change_profile(state, block->count, sums.counted, sums.facts, to);
         if (state->rates)
             change_rates(state, sums.sampled, to);
     }

@@ -24,6 +24,10 @@ typedef struct { /* in time order */
     int64_t count;
     const int32_t *users, *items;
     const double *times;
+    const float *weights; /* 0: only context; NaN: none; NULL: no event has one */
+    int64_t against;      /* items that events spoke against */
+    const int32_t *against_items; /* distinct, ascending */
+    const float *against_weights; /* above 0, summed */
 } Block;
 
 typedef struct { /* new values of some rows, by table; rows ascend */

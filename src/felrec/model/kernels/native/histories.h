@@ -3,6 +3,7 @@
 #ifndef FELREC_HISTORIES_H
 #define FELREC_HISTORIES_H
 
+#include "entries.h"
 #include "events.h"
 #include "sorting.h"
 
@@ -10,9 +11,14 @@ enum { NOTHING = -1 };
 
 INLINE int64_t events_before(const Histories *of, int64_t owner) { return owner < of->owners ? of->count[owner] : 0; }
 
-/* The rings and counts of all owners of a block after its events; returns how many owners. If `previous` is given: of
- * each event, the place of its owner's previous event in the block, or NOTHING, and how many events its owner had. */
-INLINE int64_t append_histories(const Histories *of, const int32_t *owners, const int32_t *others, int64_t count,
+/* The weight of an event of a block. */
+INLINE float weight_of(const Block *block, int64_t event) { return block->weights ? block->weights[event] : NAN; }
+
+/* The rings and counts of all owners of a block after its events; returns how many owners. With `weights` the entries are
+ * marked. If `previous` is given: of each event, the place of its owner's previous event in the block, or NOTHING, and how
+ * many events its owner had. */
+INLINE int64_t append_histories(const Histories *of, const int32_t *owners, const int32_t *others,
+                                const float *weights, int64_t count,
                                 Key *keys, Key *room, int64_t *previous, int64_t *taken, int32_t *rows, int32_t *rings,
                                 int64_t *counts)
 {
@@ -31,7 +37,7 @@ INLINE int64_t append_histories(const Histories *of, const int32_t *owners, cons
             memset(ring, NOTHING, length * sizeof(int32_t));
         for (int64_t at = begin; at < end; at++) {
             const int64_t place = keys[at].place, nth = before + at - begin;
-            ring[nth % length] = others[place];
+            ring[nth % length] = weights ? marked(others[place], weights[place]) : others[place];
             if (previous) {
                 previous[place] = at > begin ? keys[at - 1].place : NOTHING;
                 taken[place] = nth;
@@ -51,11 +57,11 @@ INLINE int64_t unrolled(const int32_t *ring, int64_t count, int64_t length, int3
     while (taken < most && ring[(count - taken - 1) % length] != NOTHING) /* an erasure may have left fewer */
         taken++;
     for (int64_t at = 0; at < taken; at++)
-        history[at] = ring[(count - taken + at) % length];
+        history[at] = row_of(ring[(count - taken + at) % length]);
     return taken;
 }
 
-/* The user's newest items just before an event of a block, oldest first; returns how many. */
+/* The user's newest items just before an event of a block, as marked entries, oldest first; returns how many. */
 INLINE int64_t history_before(const State *state, const Block *block, int64_t event, const int64_t *previous,
                               int32_t *history)
 {
@@ -63,7 +69,7 @@ INLINE int64_t history_before(const State *state, const Block *block, int64_t ev
     const int64_t user = block->users[event], count = events_before(users, user), length = users->length;
     int64_t at = length;
     for (int64_t before = previous[event]; before != NOTHING && at > 0; before = previous[before])
-        history[--at] = block->items[before];
+        history[--at] = marked(block->items[before], weight_of(block, before));
     for (int64_t nth = count; nth > 0 && nth > count - length && at > 0;) {
         const int32_t item = users->ring[user * length + --nth % length];
         if (item == NOTHING)

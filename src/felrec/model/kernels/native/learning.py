@@ -15,6 +15,7 @@ from felrec.data.events import Rows
 from felrec.model.kernels.native.library import asked, library
 from felrec.model.kernels.native.tables import Tables, address
 from felrec.model.kernels.parallel import in_parallel
+from felrec.peers import ALONE, Peers
 from felrec.recommender import Queries
 
 _TOGETHER = 32  # queries at a time, as in learning.c
@@ -74,19 +75,29 @@ class Gradients:
         return cls(*(np.zeros(shape, np.float32) for shape in (*shapes, (members, hidden), (members,))))
 
 
-def learn(tables: Tables, queries: Queries, inputs: Inputs) -> Gradients:
-    """The mean over queries and members of the softmax loss. Sums are in the order of queries, whatever the threads."""
+def learn(tables: Tables, queries: Queries, inputs: Inputs, peers: Peers = ALONE) -> Gradients:
+    """The mean over queries and members of the softmax loss.
+
+    Sums are in the order of queries, whatever the threads and processes.
+    """
     starts = range(0, len(queries), _TOGETHER)
     weight = 1 / (len(queries) * tables.network.members)
-    pieces = [slice(start, start + _TOGETHER) for start in starts]
-    found = list(in_parallel(lambda piece: _learn_piece(tables, queries[piece], inputs[piece], weight), pieces))
+    shape = (inputs.users.shape[1], tables.catalogue, tables.network.members, tables.network.hidden)
+    found = [Gradients.zeros(len(inputs.targets[start : start + _TOGETHER]), *shape) for start in starts]
+
+    def work(number: int) -> None:
+        piece = slice(starts[number], starts[number] + _TOGETHER)
+        _learn_piece(tables, queries[piece], inputs[piece], weight, found[number])
+
+    list(in_parallel(work, peers.share(range(len(found)))))
+    peers.complete([list(vars(one).values()) for one in found])
     fields = {name: [getattr(one, name) for one in found] for name in vars(found[0])}
     return Gradients(
         **{name: np.concatenate(parts) if name in ("losses", "users") else sum(parts) for name, parts in fields.items()}
     )
 
 
-def _learn_piece(tables: Tables, queries: Queries, inputs: Inputs, weight: float) -> Gradients:
+def _learn_piece(tables: Tables, queries: Queries, inputs: Inputs, weight: float, found: Gradients) -> None:
     kernels, count = library(), len(queries)
     assert kernels is not None, "ask `library` first"
     everything = np.full(count, -1)
@@ -94,9 +105,8 @@ def _learn_piece(tables: Tables, queries: Queries, inputs: Inputs, weight: float
         queries,
         candidate_starts=address(everything, "i8"),
     )
-    members, hidden = tables.network.members, tables.network.hidden
+    members = tables.network.members
     pairs = _TOGETHER * kernels.felrec_most_pairs(ctypes.addressof(tables), ctypes.addressof(questions))
-    found = Gradients.zeros(count, inputs.users.shape[1], tables.catalogue, members, hidden)
     of_pairs = (found.first, found.first_bias, found.second, found.second_bias, found.last, found.last_bias)
     learning = _Learning(
         address(inputs.users, "f4"),
@@ -113,7 +123,6 @@ def _learn_piece(tables: Tables, queries: Queries, inputs: Inputs, weight: float
     )
     if kernels.felrec_learn(*map(ctypes.addressof, (tables, questions, learning))):
         raise MemoryError(f"not enough memory to learn from {count} events")
-    return found
 
 
 _kept = threading.local()

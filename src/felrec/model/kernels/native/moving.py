@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from typing import Any
+from weakref import ref
 
 from numpy.typing import DTypeLike
 
@@ -44,10 +45,16 @@ class _MovingArray:
 
     def __init__(self, at: ctypes.Structure, field: str, dtype: DTypeLike, table: object, attribute: str) -> None:
         self._at, self._field, self._dtype, self._table, self._attribute = at, field, dtype, table, attribute
-        self._seen: Any = None
+        self._seen: Callable[[], Any] = (
+            _nothing  # weak: an array that has moved is large, and must not stay until a look
+        )
 
     def look(self) -> None:
         array = getattr(self._table, self._attribute)
-        if array is not self._seen:
+        if array is not self._seen():
             setattr(self._at, self._field, address(array, self._dtype))
-            self._seen = array
+            self._seen = ref(array)
+
+
+def _nothing() -> None:
+    """No array."""

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "entries.h"
 #include "bounds.h"
 #include "encoder.h"
 #include "network.h"
@@ -47,7 +48,7 @@ INLINE int64_t read_history(const Tables *tables, const Questions *asked, int64_
         const int32_t item = users->ring[user * users->length + --nth % users->length];
         if (item == NO_ITEM)
             break; /* erased */
-        history[--at] = item;
+        history[--at] = row_of(item);
     }
     memmove(history, history + at, (users->length - at) * sizeof(int32_t));
     return users->length - at;

@@ -9,9 +9,12 @@
 static const float LEAST = 1e-3f;                 /* of an event: what an item without events is assumed to have */
 static const double PROFILE_HALF_LIFE = 5000;     /* of the running means, in events */
 
-typedef struct { /* of one event of the log */
+typedef enum { APPEARS, DECAYS, AGAINST } Effect; /* has an event; it becomes part of the mass; it lowers the mass */
+
+typedef struct { /* of one event of the log, or of all that speak against an item */
     int64_t number;
-    int decays; /* it becomes part of the mass */
+    Effect effect;
+    float worth;
 } Entry;
 
 INLINE float decayed(int64_t events, int horizon)
@@ -42,27 +45,33 @@ INLINE void change_item(const Trend *trend, int64_t item, int64_t moment, const 
         *last = moment;
     for (int64_t at = 0; at < count; at++) {
         const Entry *entry = entries + keys[at].place;
-        for (int horizon = 0; entry->decays && horizon < HORIZONS; horizon++)
-            mass[horizon] += decayed(moment - entry->number, horizon);
-        if (!entry->decays && entry->number < earliest)
+        for (int horizon = 0; entry->effect == DECAYS && horizon < HORIZONS; horizon++)
+            mass[horizon] += decayed(moment - entry->number, horizon) * entry->worth;
+        for (int horizon = 0; entry->effect == AGAINST && horizon < HORIZONS; horizon++) { /* the last entry */
+            const float left = mass[horizon] * decayed(moment - *last, horizon) - entry->worth;
+            mass[horizon] = left > 0 ? left : 0;
+        }
+        if (entry->effect == AGAINST)
+            *last = moment;
+        if (entry->effect == APPEARS && entry->number < earliest)
             earliest = entry->number;
     }
     *first = *first > 0 ? *first : earliest;
 }
 
-/* The counts after a block, in which the events that are not `again` count. There is room for twice the events, and PACE
- * more. */
-INLINE void change_trend(const Trend *trend, const Block *block, const uint8_t *again, Key *keys, Key *room,
+/* The counts after a block, with what its events are worth. There is room for twice the events, for the items that some
+ * spoke against, and PACE more. */
+INLINE void change_trend(const Trend *trend, const Block *block, const float *worth, Key *keys, Key *room,
                          Entry *entries, Change *to)
 {
     const int64_t events = trend->log[0], old = trend->log[1], moment = moment_after(trend, block->count);
     int64_t count = 0, recorded = 0;
     for (int64_t row = 1; row < PACE; row++) {
-        const int64_t number = trend->log[2 * row], item = trend->log[2 * row + 1];
+        const int64_t number = trend->log[2 * row], entry = trend->log[2 * row + 1];
         recorded += number > old;
-        if (number > old && item != NOTHING && moment > old) {
-            keys[count] = (Key){(uint64_t)item, count};
-            entries[count++] = (Entry){number, 1};
+        if (number > old && entry != NOTHING && moment > old) {
+            keys[count] = (Key){(uint64_t)(uint32_t)entry, count};
+            entries[count++] = (Entry){number, DECAYS, logged_worth(entry)};
         }
     }
     recorded = moment > old ? 0 : recorded;
@@ -71,17 +80,24 @@ INLINE void change_trend(const Trend *trend, const Block *block, const uint8_t *
     to->log_values[0] = events + block->count;
     to->log_values[1] = moment;
     for (int64_t at = 0; at < block->count; at++) {
-        const int64_t number = events + 1 + at, item = again[at] ? NOTHING : block->items[at];
+        const int64_t number = events + 1 + at;
         if (number > moment) {
             to->log_rows[to->log] = (int32_t)(recorded + to->log);
             to->log_values[2 * to->log] = number;
-            to->log_values[2 * to->log++ + 1] = item;
-        } else if (item != NOTHING) {
-            keys[count] = (Key){(uint64_t)item, count};
-            entries[count++] = (Entry){number, 1};
+            to->log_values[2 * to->log++ + 1] = worth[at] > 0 ? logged(block->items[at], worth[at]) : NOTHING;
+        } else if (worth[at] > 0) {
+            keys[count] = (Key){(uint64_t)block->items[at], count};
+            entries[count++] = (Entry){number, DECAYS, worth[at]};
         }
         keys[count] = (Key){(uint64_t)block->items[at], count};
-        entries[count++] = (Entry){number, 0};
+        entries[count++] = (Entry){number, APPEARS, 0};
+    }
+    for (int64_t at = 0; at < block->against; at++) {
+        const int64_t item = block->against_items[at];
+        if (item >= trend->rows || !trend->first[item])
+            continue; /* an item without events has no counts */
+        keys[count] = (Key){(uint64_t)item, count};
+        entries[count++] = (Entry){0, AGAINST, block->against_weights[at]};
     }
     sort_keys(keys, count, room);
     to->trend = 0;
@@ -123,13 +139,13 @@ INLINE void add_facts(const State *state, int32_t item, int64_t taken, int repea
     }
 }
 
-/* The running means after a block, and at a new moment also what is shown of them. */
-INLINE void change_profile(const State *state, int64_t events, const double *sums, Change *to)
+/* The running means after a block, of whose events some count, and at a new moment also what is shown of them. */
+INLINE void change_profile(const State *state, int64_t events, int64_t counted, const double *sums, Change *to)
 {
-    const float step = state->trend.log[0] ? (float)(1 - pow(0.5, (double)events / PROFILE_HALF_LIFE)) : 1;
+    const float step = state->trend.log[0] ? (float)(1 - pow(0.5, (double)counted / PROFILE_HALF_LIFE)) : 1;
     to->profile = moment_after(&state->trend, events) > state->trend.log[1] ? 2 : 1;
     for (int at = 0; at < PROFILE; at++) {
-        const float fresh = (float)(sums[at] / (double)events), running = state->profile[at];
+        const float running = state->profile[at], fresh = counted ? (float)(sums[at] / (double)counted) : running;
         to->profile_means[at] = to->profile_means[PROFILE + at] = running + step * (fresh - running);
     }
 }

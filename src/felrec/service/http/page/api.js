@@ -6,10 +6,12 @@ const IMPATIENCE = 15_000; // milliseconds until a request times out
 
 /** A failed request; its message can be shown to the user. */
 export class ApiError extends Error {
-  constructor(message, status = 0, code = "unreachable") {
+  constructor(message, status = 0, code = "unreachable", { wait, rejected } = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.wait = wait; // seconds until it is worth trying again
+    this.rejected = rejected; // rows of a post, with reasons
   }
 }
 
@@ -84,7 +86,7 @@ async function explained(answer) {
   const wait = answer.headers.get("Retry-After");
   const advice = answer.status === 429 && wait ? ` Try again in ${wait} s.` : "";
   const asked = told.error?.request_id && answer.status >= 500 ? ` See request ${told.error.request_id} in the service log.` : "";
-  return new ApiError(message + advice + asked, answer.status, told.error?.code);
+  return new ApiError(message + advice + asked, answer.status, told.error?.code, { wait: Number(wait), rejected: told.rejected });
 }
 
 let asking = null; // several requests can fail at once, but one dialog is enough

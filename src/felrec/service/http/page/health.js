@@ -1,6 +1,7 @@
 // Health: rates, latencies, the catalogue and popularity bias, updated every second while the view is open.
 import { get } from "./api.js";
 import { bars, lines, spark } from "./chart.js";
+import { drawClicks } from "./clicks.js";
 import { byId, count, h, many, short, span } from "./dom.js";
 import { attempt } from "./notice.js";
 
@@ -84,6 +85,7 @@ function draw(stats) {
     ],
   });
   drawBias(stats.bias);
+  drawClicks(stats.feedback);
 }
 
 const state = ({ ready, durable }) => (ready ? (durable ? "ready" : "read-only") : "not ready");

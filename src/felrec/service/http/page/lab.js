@@ -1,24 +1,29 @@
-// The cold-start lab: similar users interact with a new item; its rank for held-out users is measured after each event.
-import { get, interact, part, put, randomKey } from "./api.js";
+// The cold-start lab: some neighbours take a new item while the traffic of others goes on. After each event its rank is
+// measured for neighbours who did not take it, and for strangers.
+import { get, interact, part, post, put, randomKey } from "./api.js";
 import { lines } from "./chart.js";
 import { byId, count, h, many, named, short } from "./dom.js";
+import { group, widelyRanked } from "./lab_groups.js";
+import { Visitors } from "./lab_visitors.js";
 import { attempt } from "./notice.js";
 import { picker } from "./picker.js";
 
 const PACE = 220; // milliseconds between the events of a run, slow enough to watch
-
-let anchor = null; // {kind, id, title}
-let trial = null;
 const SHELF = "felrec-lab"; // storage key: lab items that are still available
+const NUMBERS = ["takers", "watchers", "strangers", "between"];
+
+let anchor = null; // {id, title}
+let trial = null;
+let field;
 const shelf = [];
 let running = false;
 let working = Promise.resolve(); // the operation in progress
 
 export function mount() {
-  choose("item");
-  for (const radio of document.querySelectorAll("input[name=anchor]")) {
-    radio.addEventListener("change", () => choose(radio.value));
-  }
+  field = picker(byId("lab-anchor"), {
+    kind: "items", label: "Anchor item", chosen: (thing) => { anchor = thing; forget(); },
+  });
+  field.addEventListener("input", () => { anchor = null; }); // typed text is not a choice yet
   byId("lab-form").addEventListener("submit", (event) => {
     event.preventDefault();
     if (running) running = false;
@@ -26,7 +31,7 @@ export function mount() {
   });
   byId("lab-step").addEventListener("click", stepOnce);
   byId("lab-clear").addEventListener("click", () => attempt(clear));
-  for (const id of ["lab-takers", "lab-watchers"]) byId(id).addEventListener("change", forget);
+  for (const name of NUMBERS) byId(`lab-${name}`).addEventListener("change", forget);
   byId("lab-name").value = "A brand-new item";
   remember();
   draw();
@@ -59,27 +64,11 @@ export function hide() {
   running = false;
 }
 
-let field;
-
-function choose(kind) {
-  anchor = null;
-  field = picker(byId("lab-anchor"), {
-    kind: `${kind}s`, label: kind === "item" ? "Anchor item" : "Anchor user",
-    chosen: (thing) => { anchor = { kind, ...thing }; forget(); },
-  });
-  field.addEventListener("input", () => { anchor = null; }); // typed text is not a choice yet
-  forget();
-}
-
-/** Suggest an anchor: the first recommendation of a random user. */
 async function suggest() {
-  const asked = field; // the user may switch the kind of anchor in the meantime
-  const { users } = await get("v1/users", { sample: true, limit: 1 });
-  if (!users.length) return;
-  const { items } = await get(`v1/users/${part(users[0].id)}/recommendations`, { k: 1 });
-  if (!items.length || anchor || field !== asked) return;
-  anchor = { kind: "item", ...items[0] };
-  field.show(items[0]);
+  const item = await widelyRanked();
+  if (!item || anchor || field.value) return; // something was chosen or typed in the meantime
+  anchor = item;
+  field.show(item);
 }
 
 function forget() {
@@ -106,9 +95,10 @@ async function stepOnce() {
   byId("lab-step").disabled = running;
 }
 
-/** Record one event; true if there are more to come. */
+/** Post the events of others, then one of the new item; true if there are more to come. */
 async function step() {
   const current = trial?.takers.length ? trial : await begin(); // editing a field in the meantime clears `trial`
+  if (current.between) await post("v1/interactions", await current.visitors.next(current.between));
   const user = current.takers[0];
   const clicked = performance.now();
   await interact(user.id, current.item.id);
@@ -120,54 +110,52 @@ async function step() {
 const complaint = (message) => Object.assign(new Error(message), { code: "page" });
 
 async function begin() {
-  if (!anchor) throw complaint("Choose an item or a user first: type a few letters and pick one.");
-  const takers = Number(byId("lab-takers").value);
-  const wanted = takers + Number(byId("lab-watchers").value);
-  const where = anchor.kind === "item" ? `v1/items/${part(anchor.id)}/audience` : `v1/users/${part(anchor.id)}/neighbours`;
-  const { users } = await get(where, { k: wanted });
-  if (users.length < 2) throw complaint("Too few similar users to compare. Import more events, or choose another anchor.");
-  const group = deal(users, takers);
+  if (!anchor) throw complaint("Choose an item first: type a few letters and pick one.");
+  const [takers, watchers, strangers, between] = NUMBERS.map((name) => Number(byId(`lab-${name}`).value));
+  byId("lab-told").textContent = "Looking for neighbours and strangers …";
+  const groups = await group(anchor, { takers, watchers, strangers });
+  if (groups.missing) {
+    byId("lab-told").textContent = "";
+    throw complaint(`This needs ${many(takers + watchers + strangers, "user")} with a history, ${count(groups.missing)} more than the lab can find here. Enter smaller numbers.`);
+  }
   const title = byId("lab-name").value.trim() || "A brand-new item";
   const item = { id: `lab-${randomKey().slice(0, 8)}`, title };
   await put(`v1/items/${part(item.id)}`, { title, tags: ["lab"] });
   shelf.push(item);
   keep();
-  const begun = { item, ...group, points: [], total: group.takers.length };
+  const begun = { item, ...groups, between, visitors: new Visitors(item.id, groups.everyone), points: [], total: takers };
   trial = begun;
   await measure(begun, null, performance.now());
   return begun;
 }
 
-/** Alternate users between the groups, so that both are equally similar to the anchor. */
-function deal(users, wanted) {
-  const takers = [];
-  const watchers = [];
-  const share = Math.min(wanted, Math.ceil(users.length / 2));
-  users.forEach((user, index) => (index % 2 === 0 && takers.length < share ? takers : watchers).push(user));
-  while (takers.length < share) takers.push(watchers.pop());
-  return { takers, watchers };
-}
-
 async function measure(trial, user, clicked) {
-  const answer = user ? await get(`v1/items/${part(trial.item.id)}/rank`, { users: trial.watchers.map(({ id }) => id) }) : await unranked(trial);
-  const ranks = answer.users.map(({ rank }) => place(rank, answer)).sort((a, b) => a - b);
-  const at = (share) => ranks[Math.min(ranks.length - 1, Math.floor(share * ranks.length))];
+  const everyone = [...trial.watchers, ...trial.strangers];
+  const answer = user ? await get(`v1/items/${part(trial.item.id)}/rank`, { users: everyone.map(({ id }) => id) }) : await unranked(everyone);
+  const ranks = answer.users.map(({ rank }) => place(rank, answer));
   trial.catalogue = answer.catalogue;
   trial.points.push({
     event: trial.points.length, user, milliseconds: performance.now() - clicked,
-    median: at(0.5), low: at(0.25), high: at(0.75), popularity: place(answer.decayed_popularity, answer),
+    neighbours: quartiles(ranks.slice(0, trial.watchers.length)), strangers: quartiles(ranks.slice(trial.watchers.length)),
+    popularity: place(answer.decayed_popularity, answer),
   });
   draw();
 }
 
 /** The item has no rank before its first event. */
-async function unranked(trial) {
+async function unranked(users) {
   const { items } = await get("v1/stats");
-  return { catalogue: items, users: trial.watchers.map(() => ({ rank: null })), decayed_popularity: null };
+  return { catalogue: items, users: users.map(() => ({ rank: null })), decayed_popularity: null };
 }
 
 /** Ranks are shown from 1; an item without a rank is placed last. */
 const place = (rank, { catalogue }) => (rank === null ? catalogue + 1 : rank + 1);
+
+function quartiles(ranks) {
+  const sorted = ranks.toSorted((a, b) => a - b);
+  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  return { low: at(0.25), median: at(0.5), high: at(0.75) };
+}
 
 async function clear() {
   running = false;
@@ -188,15 +176,19 @@ function draw() {
   const points = trial?.points ?? [];
   const total = trial?.total ?? (Number(byId("lab-takers").value) || 1);
   byId("lab-catalogue").textContent = trial?.catalogue ? `among ${count(trial.catalogue)} items` : "";
+  const people = (who, className) => ({
+    name: points.length ? who : "", className, points: points.map((point) => [point.event, point[who].median]),
+    band: points.map((point) => [point.event, point[who].low, point[who].high]),
+  });
   lines(byId("lab-chart"), {
-    label: "Rank of the new item for held-out users and by decayed popularity, after each event",
+    label: "Rank of the new item for neighbours, for strangers and by decayed popularity, after each event",
     xLabel: "events of the new item", yLabel: "rank, 1 is best", log: true, height: 320,
     x: { from: 0, to: total }, y: { to: trial?.catalogue ?? 10_000 },
     xTicks: ticks(total), xFormat: String, yFormat: count,
     series: [
-      { name: points.length ? "decayed popularity" : "", className: "series-1", points: points.map(({ event, popularity }) => [event, popularity]) },
-      { name: points.length ? "held-out median" : "", className: "series-0", points: points.map(({ event, median }) => [event, median]),
-        band: points.map(({ event, low, high }) => [event, low, high]) },
+      { name: points.length ? "popularity, for both" : "", className: "series-1", points: points.map(({ event, popularity }) => [event, popularity]) },
+      people("strangers", "series-2"),
+      people("neighbours", "series-0"),
     ],
   });
   tell(points);
@@ -212,9 +204,12 @@ function tell(points) {
   } else if (last.event === 0) {
     byId("lab-told").textContent = "No events yet: the item cannot be recommended.";
   } else {
+    const rank = (number) => h("strong", {}, count(number));
     byId("lab-told").replaceChildren(
-      `After ${many(last.event, "event")}: median rank `, h("strong", {}, count(last.median)), " for held-out users, rank ",
-      h("strong", {}, count(last.popularity)), " by decayed popularity. ",
+      `After ${many(last.event, "event")} of the item and ${count(last.event * trial.between)} of others: median rank `,
+      rank(last.neighbours.median), ` for ${many(trial.watchers.length, "neighbour")} who did not take it, `,
+      rank(last.strangers.median), ` for ${many(trial.strangers.length, "stranger")}. Decayed popularity ranks it `,
+      rank(last.popularity), " for everyone. ",
       `Recording the last event and updating the ranks took ${short(last.milliseconds)} ms.`,
     );
   }
@@ -223,7 +218,8 @@ function tell(points) {
 function table(points) {
   const body = byId("lab-table").tBodies[0];
   byId("lab-table").hidden = points.length === 0;
-  body.replaceChildren(...points.toReversed().map(({ event, user, median, low, popularity, milliseconds }) => h("tr", {},
-    ...[String(event), user ? named(user) : "–", count(median), `${count(low)} or better`, count(popularity), user ? short(milliseconds) : ""]
+  const spread = ({ low, median, high }) => `${count(median)} (${count(low)}–${count(high)})`;
+  body.replaceChildren(...points.toReversed().map(({ event, user, neighbours, strangers, popularity, milliseconds }) => h("tr", {},
+    ...[String(event), user ? named(user) : "–", spread(neighbours), spread(strangers), count(popularity), user ? short(milliseconds) : ""]
       .map((cell) => h("td", {}, cell)))));
 }

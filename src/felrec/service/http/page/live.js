@@ -108,7 +108,8 @@ function drawRecommended(answer, before) {
   const span = Math.max(...scores) - low || 1;
   list.replaceChildren(...answer.items.map((item, index) => row(item, index, before, (item.score - low) / span)));
   if (!answer.items.length) list.append(h("li", { class: "none" }, nothing()));
-  byId("live-for").textContent = answer.known ? "" : "for a user without history";
+  const whose = answer.known ? "" : "for a user without history";
+  byId("live-for").textContent = answer.arm === "trending" ? "trending items: this user is in the test group of --ab-trending" : whose;
   const now = new Set(answer.items.map(({ id }) => id));
   const left = before ? [...before.keys()].filter((id) => !now.has(id)) : [];
   byId("left-list").textContent = left.length ? `No longer listed: ${left.map((id) => titles.get(id) ?? id).join(" · ")}` : "";

@@ -1,13 +1,15 @@
 // The frame: routing between views, the theme, and the status line at the top.
 import { get } from "./api.js";
 import { byId, many } from "./dom.js";
+import * as data from "./data.js";
 import * as health from "./health.js";
 import * as lab from "./lab.js";
 import * as live from "./live.js";
 import * as map from "./map.js";
 import { clear } from "./notice.js";
+import * as trending from "./trending.js";
 
-const views = { live, lab, map, health };
+const views = { live, lab, map, trending, data, health };
 const LOOK = 5000; // milliseconds between two status requests
 const mounted = new Set();
 let current = null;

@@ -1,4 +1,4 @@
-"""The lock of the engine that writes to a store, and a watch over the store's files."""
+"""The locks of the engine that writes to a store, or of several that share it, and a watch over the store's files."""
 
 from __future__ import annotations
 
@@ -16,27 +16,31 @@ if sys.platform == "linux":
 
 _Inode = tuple[int, int]  # device and number
 _COMPANIONS = "-wal", "-shm"  # SQLite has them beside an open store
+_A_GLANCE = 200  # milliseconds: longer than it takes to look whether somebody has the lock
 _IN_USE = "{path} is in use by another engine; stop it first, or post events to it instead"
 
 
-def lock_beside(path: Path, in_use: str = _IN_USE) -> apsw.Connection:
+def lock_beside(path: Path, in_use: str = _IN_USE, *, shared: bool = False) -> apsw.Connection:
     """Lock `path`-lease until the connection is closed or the process ends. SQLite's locks work on every system."""
     try:
         with translated(str(path)):
             lock = apsw.Connection(f"{path}-lease")
-            lock.execute("BEGIN EXCLUSIVE")
+            lock.set_busy_timeout(_A_GLANCE)
+            lock.execute("BEGIN; SELECT count(*) FROM sqlite_schema" if shared else "BEGIN EXCLUSIVE").fetchall()
     except StoreBusy:
         raise StoreBusy(in_use.format(path=path)) from None
     return lock
 
 
-class Lease:
+class FileLocks:
     """Two locks: a file beside the store, and on Linux the file of the store itself.
 
     The second one belongs to the file and not to its name: it also holds if the first one is removed, or for a link.
+    Processes that share a store exclude one that does not, and are excluded by it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, shared: bool = False) -> None:
+        self._shared = shared
         self._named, self._file = path.absolute(), path.resolve()
         self._beside: apsw.Connection | None = None
         self._descriptor: int | None = None
@@ -45,14 +49,14 @@ class Lease:
     def lock_beside(self) -> None:
         """Lock the file beside the store; StoreBusy if another engine has."""
         if self._beside is None:
-            self._beside = lock_beside(self._file)
+            self._beside = lock_beside(self._file, shared=self._shared)
 
     def lock_file(self) -> None:
         """Lock the store itself, which must exist, and watch it from now on; StoreBusy if another engine has it."""
         if sys.platform == "linux" and self._descriptor is None:
             descriptor = _opened(self._file)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, (fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             except OSError:
                 # The descriptor stays open: closing it would drop the locks that SQLite has in this process.
                 raise StoreBusy(_IN_USE.format(path=self._named)) from None

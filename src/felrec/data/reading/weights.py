@@ -1,0 +1,42 @@
+"""The weights of the rows of a log: by a table of kinds, or from the column that `felrec export` writes."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from felrec.data.events import Weights
+from felrec.data.kinds import KindTable
+from felrec.data.reading.columns import Columns
+from felrec.errors import DataError
+
+
+def weights_of(
+    frame: pl.DataFrame, columns: Columns, table: KindTable, source: str
+) -> tuple[Weights, NDArray[np.bool_]]:
+    """What each row is worth (B,), and whether it is kept (B,)."""
+    if columns.weight is not None:
+        raise DataError(f"{source}: column '{columns.weight}' says already what events are worth; leave out --kinds")
+    if table.needs_kinds and columns.kind is None:
+        raise DataError(f"{source}: no column of kinds for --kinds; name it kind, or event_type")
+    if table.needs_values and columns.value is None:
+        raise DataError(f"{source}: no column of values for --kinds; name it value, or rating")
+    nothing = pl.Series([None] * frame.height, dtype=pl.String)
+    kinds = nothing if columns.kind is None else frame[columns.kind].cast(pl.String, strict=False)
+    values = nothing if columns.value is None else frame[columns.value].cast(pl.String, strict=False)
+    return table.weights(kinds.to_list(), _numbers(values).to_numpy())
+
+
+def written_weights(column: pl.Series, source: str) -> Weights:
+    """The weights of a file that `felrec export` wrote; an empty field is an event without a weight."""
+    texts = column.cast(pl.String, strict=False)
+    weights = _numbers(texts).cast(pl.Float32)
+    wrong = weights.is_null() & texts.fill_null("").str.strip_chars().ne("")
+    if wrong.any() or weights.is_infinite().any():
+        raise DataError(f"{source}: column '{column.name}' has weights that are not numbers; fix or remove it")
+    return weights.to_numpy().astype(np.float32)  # null becomes NaN
+
+
+def _numbers(texts: pl.Series) -> pl.Series:
+    return texts.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)

@@ -1,0 +1,1 @@
+"""Several processes with the same store: one of them writes, the others follow."""

@@ -1,0 +1,80 @@
+"""A store in a PostgreSQL database, for any number of processes on any number of machines."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from felrec.errors import StoreError
+from felrec.store.postgres_database import Mode, PostgresDatabase
+from felrec.store.protocol import Standing
+from felrec.store.sql_store import SqlStore
+
+NAMESPACE = "felrec"
+_SIZE_FOR = 10.0  # seconds for which a size is good enough
+_SIZE = "SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c WHERE relnamespace = to_regnamespace(?)"
+
+
+class PostgresStore(SqlStore):
+    """Mode `create` makes schema and tables if they are missing, `write` needs them, `read` never writes.
+
+    Each namespace is a schema with a store of its own. With `shared` other processes can have it open too, and none
+    writes before it leads; see SharedStore. A server that is silent for `patience` seconds is given up, and every later
+    call tries it again. `listen` wakes readers by LISTEN and NOTIFY; without it they poll.
+    """
+
+    _database: PostgresDatabase
+    missing = None  # what the server acknowledged it has
+
+    def __init__(
+        self,
+        address: str,
+        mode: Mode = "create",
+        *,
+        namespace: str = NAMESPACE,
+        shared: bool = False,
+        patience: float = 5.0,
+        listen: bool = True,
+    ) -> None:
+        super().__init__(
+            PostgresDatabase(address, mode, namespace=namespace, shared=shared, patience=patience, listen=listen)
+        )
+        self._namespace, self._size, self._size_until = namespace, 0, 0.0
+        self._measure()
+
+    def backup(self, path: Path) -> None:
+        """Refuse: the server has better ways."""
+        raise StoreError(
+            f"{self.name} is on a server: back it up there, with pg_dump -n {self._namespace} or base backups, or write"
+            " its events to a file with felrec export"
+        )
+
+    def occupied(self, namespace: str) -> bool:
+        """Whether a namespace of the same database has tables, be they of a store or not."""
+        return self._database.has_tables_in(namespace)
+
+    def publish(self, namespace: str) -> None:
+        """Close the store and make it that of another namespace, which must have no tables, in one step."""
+        self._database.rename(namespace)
+        self.close()
+
+    def discard(self) -> None:
+        """Remove the store and close it."""
+        self._database.drop()
+        self.close()
+
+    def standing(self) -> Standing:
+        """Where the log is now. Any thread."""
+        standing = super().standing()
+        if time.monotonic() > self._size_until:
+            self._measure()
+        return standing
+
+    def size(self) -> int:
+        """Bytes on the server, as of a moment ago."""
+        return self._size
+
+    def _measure(self) -> None:
+        with self._database.looking() as connection:
+            self._size = int(connection.execute(_SIZE, (f'"{self._namespace}"',)).fetchall()[0][0] or 0)
+        self._size_until = time.monotonic() + _SIZE_FOR

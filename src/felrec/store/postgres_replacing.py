@@ -1,0 +1,59 @@
+"""Write a whole store into a PostgreSQL database, where it appears once it is complete and verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+
+from felrec.errors import StoreDamaged, StoreError
+from felrec.store.postgres import NAMESPACE, PostgresStore
+from felrec.store.postgres_connecting import check_namespace, without_secrets
+
+
+@contextmanager
+def new_namespace(address: str, namespace: str | None) -> Iterator[PostgresStore]:
+    """A store to fill. Once the block has ended and the store is verified it is that of the namespace.
+
+    It is filled in a schema beside, which then gets the name: a kill leaves only that schema, and the next attempt
+    removes it.
+    """
+    wanted = check_namespace(namespace or NAMESPACE)
+    store = _empty_store(address, unfinished_namespace(wanted))
+    try:
+        _refuse_occupied(store, address, wanted)
+        yield store
+        if findings := store.verify():
+            raise StoreDamaged(f"{store.name}: the new store is damaged, so nothing was changed ({findings[0]})")
+        _refuse_occupied(store, address, wanted)
+        store.publish(wanted)
+    except BaseException:
+        with suppress(StoreError, StoreDamaged):
+            store.discard()
+        store.close()
+        raise
+
+
+def unfinished_namespace(namespace: str) -> str:
+    """Where the store of a namespace is written until it is complete: as short for a long name as for a short one.
+
+    >>> unfinished_namespace("shop-a")
+    'unfinished-13852922'
+    """
+    return f"unfinished-{blake2b(namespace.encode(), digest_size=4).hexdigest()}"
+
+
+def _empty_store(address: str, namespace: str) -> PostgresStore:
+    store = PostgresStore(address, namespace=namespace)  # StoreBusy if another process is writing it
+    if not store.is_empty:
+        store.discard()
+        store = PostgresStore(address, namespace=namespace)
+    return store
+
+
+def _refuse_occupied(store: PostgresStore, address: str, namespace: str) -> None:
+    if store.occupied(namespace):
+        raise StoreError(
+            f'{without_secrets(address)} has a store or other tables in "{namespace}"; choose another --namespace, or'
+            f' remove them first: DROP SCHEMA "{namespace}" CASCADE'
+        )
