@@ -8,8 +8,8 @@ const PREFIX = "lab-visitor-"; // of their names
 export const isVisitor = (id) => id.startsWith(PREFIX);
 
 export class Visitors {
-  constructor(name, users) {
-    this.name = name;
+  constructor(item, users) {
+    this.item = item; // the new item: its takers are among the users, and visitors must not add events of it
     this.users = users;
     this.come = 0;
     this.waiting = [];
@@ -20,8 +20,8 @@ export class Visitors {
     while (this.waiting.length < wanted) {
       const { id } = this.users[Math.floor(Math.random() * this.users.length)];
       const { history } = await get(`v1/users/${part(id)}`, { limit: LONGEST });
-      const user = `${PREFIX}${++this.come}-of-${this.name}`;
-      this.waiting.push(...history.toReversed().map((past) => ({ user, item: past.id })));
+      const user = `${PREFIX}${++this.come}-of-${this.item}`;
+      this.waiting.push(...history.toReversed().filter(({ id }) => id !== this.item).map((past) => ({ user, item: past.id })));
     }
     return this.waiting.splice(0, wanted);
   }
