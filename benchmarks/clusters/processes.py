@@ -265,7 +265,7 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def writer(self, seconds: float = 30.0) -> Process:
+    def writer(self, seconds: float = 120.0) -> Process:
         """The process that writes; waits until there is one."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -276,8 +276,8 @@ class Cluster:
             time.sleep(0.02)
         raise TimeoutError("no process writes")
 
-    def settle(self, seconds: float = 60.0) -> None:
-        """Wait until all have the same events."""
+    def settle(self, seconds: float = 240.0) -> None:
+        """Wait until all have the same events; on a busy machine a process takes its time to start."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             journals = {(process.ask("health") or {}).get("journal") for process in self.processes}

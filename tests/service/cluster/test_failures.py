@@ -25,5 +25,5 @@ def test_nothing_is_lost_or_twice(name: str, store: str, tmp_path: Path) -> None
     asked = "--quick", "--failures", "2", "--only", name, "--stores", store, "--json", str(out)
     command = [sys.executable, script, *asked]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": source}
-    subprocess.run(command, env=environment, check=False, timeout=240, stdout=subprocess.DEVNULL)
+    subprocess.run(command, env=environment, check=False, timeout=600, stdout=subprocess.DEVNULL)
     assert [row["name"] for row in json.loads(out.read_text())] == [name]  # it ends with an error if anything is wrong
