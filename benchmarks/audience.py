@@ -49,7 +49,7 @@ def areas(model: FELRecS, block: Events) -> dict[str, list[float]]:
     users, items = np.unique(block.users), np.unique(block.items)
     users, items = users[recent.users.counts(users) > 0], items[recent.items.counts(items) > 0]
     found = ways(model, users, items, float(block.times[0])) if len(users) and len(items) else {}
-    taken = np.isin(users[:, None] << 32 | items, block.users.astype(np.int64) << 32 | block.items)
+    taken = np.isin(_keys(users[:, None], items), _keys(block.users, block.items))
     had, _ = recent.items.recent(items, Pending.none(len(items)))
     areas: dict[str, list[float]] = {name: [] for name in found}
     for user, item in np.argwhere(taken):
@@ -59,6 +59,11 @@ def areas(model: FELRecS, block: Events) -> dict[str, list[float]]:
                 mine, theirs = scores[user, item], scores[others, item]
                 areas[name].append(float((theirs < mine).mean() + (theirs == mine).mean() / 2))
     return areas
+
+
+def _keys(users: Rows, items: Rows) -> NDArray[np.int64]:
+    """One number for each user and item."""
+    return users.astype(np.int64) << 32 | items
 
 
 def main() -> None:

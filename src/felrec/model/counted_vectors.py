@@ -1,12 +1,14 @@
 """Vectors made of counts: items by what is taken with them, users by their items.
 
 They have no weights and no state: they are computed from the links of the signal `together` when they are asked for.
-Every item has a fixed random direction, its seed. The vector of an item is the sum of the seeds of the items that it is
+Every item has a fixed random direction. The vector of an item is the sum of the directions of the items that it is
 linked to, by their similarity (random indexing). So items are alike if the same items are taken with them, even if no
-user had both; the vector of a user is the mean of those of their newest items.
+user had both. The vector of a user is the mean of those of their newest items.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 import torch
@@ -23,8 +25,10 @@ from felrec.model.signals.signal import one_row
 from felrec.model.signals.together import Together
 
 WIDTH = 256  # two unrelated vectors have a cosine of about 1 / sqrt(WIDTH) = .06
+DIRECTIONS = (
+    16_384  # so few that a table of them is small; of the items that an item is linked to, hardly two share one
+)
 CONSIDERED = 512  # users that may be near to an item or a user
-_ITEM_SEEDS = 1  # the side of seeds that are those of items
 
 
 class CountedVectors:
@@ -34,19 +38,13 @@ class CountedVectors:
         self._together, self._recent = together, recent
 
     def of_items(self, rows: Rows) -> Tensor:
-        """Vectors (B, WIDTH) of items; that of an item without links is its seed."""
+        """Vectors (B, WIDTH) of items; that of an item without links is its direction."""
         others, similarity = self._together.similarities(rows)
         own = similarity.max(axis=1, keepdims=True, initial=0)  # counts as much as the most similar item
         others = np.concatenate([rows[:, None], others], axis=1)
         weights = np.concatenate([np.where(own > 0, own, 1), similarity], axis=1)
-        distinct, place = np.unique(others, return_inverse=True)
-        summed = F.embedding_bag(
-            torch.from_numpy(place.reshape(others.shape)),
-            seeds(distinct, WIDTH, _ITEM_SEEDS),
-            per_sample_weights=torch.from_numpy(weights),
-            mode="sum",
-        )
-        return F.normalize(summed, dim=1)
+        at, of_each = torch.from_numpy(others % DIRECTIONS), torch.from_numpy(weights)
+        return F.normalize(F.embedding_bag(at, _directions(), per_sample_weights=of_each, mode="sum"), dim=1)
 
     def of_users(self, rows: Rows) -> Tensor:
         """Vectors (B, WIDTH) of users; zero for one without a history."""
@@ -76,3 +74,9 @@ class CountedVectors:
         summed = np.bincount(place, np.broadcast_to(weights[:, None], mask.shape)[mask], len(distinct))
         most: Rows = distinct[np.argsort(-summed, kind="stable")[:CONSIDERED]]
         return most
+
+
+@cache
+def _directions() -> Tensor:
+    """Fixed random unit vectors (DIRECTIONS, WIDTH)."""
+    return seeds(np.arange(DIRECTIONS), WIDTH, side=1)
