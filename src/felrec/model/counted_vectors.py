@@ -25,9 +25,7 @@ from felrec.model.signals.signal import one_row
 from felrec.model.signals.together import Together
 
 WIDTH = 256  # two unrelated vectors have a cosine of about 1 / sqrt(WIDTH) = .06
-DIRECTIONS = (
-    16_384  # so few that a table of them is small; of the items that an item is linked to, hardly two share one
-)
+DIRECTIONS = 16_384  # a small table; of the items that an item is linked to, hardly two share a direction
 CONSIDERED = 512  # users that may be near to an item or a user
 
 
