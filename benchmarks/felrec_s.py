@@ -1,6 +1,6 @@
 """Training and evaluation of FELRec-S: compiled kernels against numpy and torch, in turns in one process.
 
-    python benchmarks/felrec_s.py LOG [--seen 100000] [--blocks 10] [--turns 3] [--without-vectors]
+    python benchmarks/felrec_s.py LOG [--seen 100000] [--blocks 10] [--turns 3] [--with-vectors]
 
 CPU time on one thread. The model observes the first events of the log, learns for a while, and then both sides train on
 and evaluate the same following blocks of 256 events from the same state and weights. Observing a block is part of both;
@@ -27,6 +27,7 @@ from felrec.evaluation.rules import BLOCK
 from felrec.model import felrec_s as module
 from felrec.model.felrec_s import FELREC_S, FELRecS, felrec_s
 from felrec.model.felrec_s_settings import DEFAULT_SIGNALS, FELRecSSettings
+from felrec.model.signals.signal_set import SignalName
 from felrec.training.optimiser import build_optimiser
 
 SIZE = BLOCK["online"]
@@ -39,12 +40,12 @@ def main() -> None:
     parser.add_argument("--seen", type=int, default=100_000)
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--without-vectors", action="store_true")
+    parser.add_argument("--with-vectors", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     events = read_log(arguments.log).events
-    left_out = {"vectors"} if arguments.without_vectors else set()
-    model = felrec_s(FELRecSSettings(signals=[name for name in DEFAULT_SIGNALS if name not in left_out]))
+    added: list[SignalName] = ["vectors"] if arguments.with_vectors else []
+    model = felrec_s(FELRecSSettings(signals=[*DEFAULT_SIGNALS, *added]))
     seen, some = events[: arguments.seen], SIZE * arguments.blocks
     replay(model, seen)
     train(model, seen[-SIZE * WARM_UP :])

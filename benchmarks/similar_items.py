@@ -54,7 +54,7 @@ def ways(log: InteractionLog, rng: np.random.Generator) -> dict[str, Similar]:
     return {
         "counted together": counted,
         "item-kNN": by_knn,
-        "cosine of vectors": by_vectors,
+        "cosine of counted vectors": by_vectors,
         "random": lambda item: rng.choice(every, K, replace=False),
     }
 

@@ -18,6 +18,7 @@ from felrec.data.seen import SeenPairs, pair_records
 from felrec.data.split import Sizes
 from felrec.data.vocabulary import Vocabulary
 from felrec.fitted import FittedModel
+from felrec.model.signals.signal_set import SIGNALS
 from felrec.recommender import Recommender
 from felrec.registry import MODELS
 from felrec.service.engine.cluster.member import AnyEngine
@@ -35,7 +36,6 @@ TINY = {
     "feed_forward": 16,
     "history_length": 6,
     "queue_size": 16,
-    "rates": True,
     "members": 2,
 }
 NOTHING = Events.of([], [], [])
@@ -46,7 +46,9 @@ Given = tuple[str, str] | tuple[str, str, float]  # user, item, time; now withou
 def fitted(name: str = "felrec-q", known: Events = NOTHING, seed: int = 0, **settings: Any) -> FittedModel:
     """A model with random weights that has observed some events; ids of the base are its row numbers."""
     kind = MODELS[name]
-    tiny = {key: value for key, value in TINY.items() if key in kind.settings.model_fields}
+    tiny: dict[str, Any] = {key: value for key, value in TINY.items() if key in kind.settings.model_fields}
+    if name == "felrec-s":
+        tiny["signals"] = [signal for signal in SIGNALS if signal != "hit-rates"]  # vectors too: all kinds of tables
     chosen = kind.settings(**{**(tiny if name.startswith("felrec") else {}), **settings})
     users, items = int(known.users.max(initial=-1)) + 1, int(known.items.max(initial=-1)) + 1
     recommender = kind.build(chosen, seed, "cpu", Sizes(users, items, users, items))

@@ -199,12 +199,22 @@ class FittedModel:
         return self._best(vectors @ self._vector(item, row), others, self.item_ids, k)
 
     def audience(self, item: Id, k: int = 10) -> list[Scored]:
-        """The users to show an item to: those whose vectors match it best and who do not have it yet."""
-        model, row = self._representing(), self._item_row(item)
-        users = np.arange(len(self.user_ids), dtype=np.int32)
+        """At most k users to show an item to, without those who have it.
+
+        Those who lately took items that the same users take, by the score of the item for them; if the model does not
+        count that, those whose vectors match it best.
+        """
+        _check(k)
+        row = self._item_row(item)
+        near = self.recommender.users_near_item(int(row[0])) if isinstance(self.recommender, Linking) else None
+        users = np.arange(len(self.user_ids), dtype=np.int32) if near is None else near
         owners, owned = self.seen.columns()
         users = np.setdiff1d(users, owners[owned == row])
-        return self._best(model.user_vectors(users) @ self._vector(item, row), users, self.user_ids, k)
+        if near is None:
+            scores = self._representing().user_vectors(users) @ self._vector(item, row)
+        else:
+            scores = self._scorer.score(Queries.now(users, question_time(self.clock, self.now())), row)[:, 0]
+        return self._best(scores, users, self.user_ids, k)
 
     def _catalogue(self) -> Rows:
         return np.arange(len(self.item_ids), dtype=np.int32)
@@ -230,7 +240,7 @@ class FittedModel:
 
     def _representing(self) -> Representing:
         if not isinstance(self.recommender, Representing):
-            raise ConfigError(f"{self.name} has no vectors to compare; use a felrec model that has the signal vectors")
+            raise ConfigError(f"{self.name} has no vectors to compare; use a felrec model")
         return self.recommender
 
     def _best(self, scores: Tensor, rows: Rows, ids: Vocabulary, k: int) -> list[Scored]:

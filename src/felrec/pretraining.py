@@ -13,7 +13,7 @@ from felrec.errors import ConfigError
 from felrec.evaluation.report import ExcludeSeen, evaluate, resolve_exclude_seen
 from felrec.fitted import FittedModel
 from felrec.model.felrec_s import FELRecS
-from felrec.model.signals.signal_set import SIGNALS
+from felrec.model.felrec_s_settings import DEFAULT_SIGNALS
 from felrec.pretrained import check_name, load_weights, save_weights
 from felrec.recommender import Trainable
 from felrec.registry import model_kind
@@ -24,7 +24,7 @@ from felrec.training.trainer import Listener, Trainer
 MODEL = "felrec-s"
 # Settings that improve results on logs outside the training data
 _DEFAULTS: dict[str, Any] = {
-    "signals": list(SIGNALS),
+    "signals": [*DEFAULT_SIGNALS, "hit-rates"],
     "members": 4,
 }
 _VALIDATED = 5_000  # events per log, enough to compare epochs

@@ -328,10 +328,18 @@ class Linked(NamedTuple):
 
 @runtime_checkable
 class Linking(Recommender, Protocol):
-    """A recommender that may count which items the same users take: similar items by what it ranks by."""
+    """A recommender that may count which items the same users take: similar items, audiences and neighbours by that."""
 
     def linked_items(self, item: int) -> Linked | None:
         """The items that were counted together with an item; None if it does not count that."""
+        ...
+
+    def users_near_item(self, item: int) -> Rows | None:
+        """Users who lately took items that are linked to an item: a few hundred at most; None if it does not count."""
+        ...
+
+    def users_near_user(self, user: int) -> Rows | None:
+        """Users who lately took the items of a user: a few hundred at most; None if it does not count."""
         ...
 
 
@@ -406,7 +414,7 @@ class Choosable(Recommender, Protocol):
 
 @runtime_checkable
 class Representing(Recommender, Protocol):
-    """A recommender with one vector per user and per item: neighbours, audiences and, without counts, similar items."""
+    """A recommender with one vector per user and per item, to compare them."""
 
     def user_vectors(self, rows: Rows) -> Tensor:
         """Vectors (B, D) of users, unit length or zero."""

@@ -14,7 +14,7 @@ import needs
 from felrec.data.log import InteractionLog
 from felrec.errors import ConfigError, DataError
 from felrec.experiments import EXPERIMENTS, Data, ExperimentRunner, Scale, reproduce
-from felrec.experiments.ablation_s import LEFT_OUT
+from felrec.experiments.ablation_s import VARIANTS
 from felrec.experiments.cold_start import TOP, cold_start
 
 from .conftest import MODELS
@@ -136,7 +136,7 @@ def test_without_another_log_the_zero_row_is_omitted_with_a_note(made: dict[str,
 
 def test_each_model_is_trained_once_for_all_experiments(made: dict[str, Path], runs: Path, log: Data) -> None:
     folders = sorted(folder.name.split(",")[0] for folder in (runs / log.key).iterdir())
-    ablated = [*["felrec-q"] * 4, "felrec-p", *["felrec-s"] * len(LEFT_OUT)]  # -NN is not trained
+    ablated = [*["felrec-q"] * 4, "felrec-p", *["felrec-s"] * len(VARIANTS)]  # -NN is not trained
     assert folders == sorted([*MODELS, "sasrec", *ablated])  # SASRec also with cross-entropy
 
 
@@ -176,11 +176,11 @@ def test_ablations_differ_in_one_setting(made: dict[str, Path]) -> None:
 
 def test_parts_of_felrec_s_differ_in_one_setting(made: dict[str, Path]) -> None:
     rows = {row["name"]: row["settings"] for row in told(made, "ablation-s", ".config")["rows"]}
-    whole = rows["nothing left out"]
-    for name, variant in LEFT_OUT:
+    whole = rows["the default"]
+    for name, variant in VARIANTS:
         assert {key for key in whole if rows[name][key] != whole[key]} == set(variant)
     ranks = {row["partitions"]["total"]["rank"] for row in told(made, "ablation-s")["rows"]}
-    assert len(ranks) > len(LEFT_OUT) / 2  # most of them show, even on a tiny log
+    assert len(ranks) > len(VARIANTS) / 2  # most of them show, even on a tiny log
 
 
 def test_cold_start_needs_new_items(runner: ExperimentRunner) -> None:

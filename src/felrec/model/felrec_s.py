@@ -22,6 +22,7 @@ from felrec.data.tables.table import TableState
 from felrec.model.compiled_events import CompiledChange, CompiledEvents
 from felrec.model.compiled_loss import CompiledLoss
 from felrec.model.compiled_ranking import CompiledRanking
+from felrec.model.counted_vectors import CountedVectors
 from felrec.model.explanation import explain
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.item_scores import ItemScores
@@ -135,6 +136,19 @@ class FELRecS(LearnedWeights):
         """The items that the same users took close to an item; None without the signal `together`."""
         together = self.signals.together
         return together.similar(item) if together else None
+
+    def users_near_item(self, item: int) -> Rows | None:
+        """Users who lately took items that are linked to an item; None without the signal `together`."""
+        return self._counted.users_near_item(item) if self._counted else None
+
+    def users_near_user(self, user: int) -> Rows | None:
+        """Users who lately took the items of a user; None without the signal `together`."""
+        return self._counted.users_near_user(user) if self._counted else None
+
+    @property
+    def _counted(self) -> CountedVectors | None:
+        together = self.signals.together
+        return CountedVectors(together, self.signals.recent) if together else None
 
     def _sum(self, queries: Queries, items: ItemScores, match: Tensor, silent: SignalName | None = None) -> Tensor:
         pairs, gains = self._pair_scores(queries, items, match, silent)
@@ -366,25 +380,25 @@ class FELRecS(LearnedWeights):
 
 
 class FELRecSWithVectors(FELRecS):
-    """FELRec-S with the signal `vectors`: it also finds audiences and neighbours."""
+    """FELRec-S with vectors to compare: counted by the signal `together`, or, without it, those of `vectors`."""
 
     def user_vectors(self, rows: Rows) -> Tensor:
-        """Cached vectors (B, D) of users, unit length."""
-        return F.normalize(self._vectors.users.read(rows), dim=1)
+        """Vectors (B, D) of users, unit length or zero."""
+        return self._counted.of_users(rows) if self._counted else F.normalize(self._cached.users.read(rows), dim=1)
 
     def item_vectors(self, rows: Rows) -> Tensor:
-        """Cached vectors (B, D) of items, unit length."""
-        return F.normalize(self._vectors.items.read(rows), dim=1)
+        """Vectors (B, D) of items, unit length."""
+        return self._counted.of_items(rows) if self._counted else F.normalize(self._cached.items.read(rows), dim=1)
 
     @property
-    def _vectors(self) -> Vectors:
+    def _cached(self) -> Vectors:
         assert self.signals.vectors is not None, "build it by `felrec_s`"
         return self.signals.vectors
 
 
 def felrec_s(settings: FELRecSSettings, seed: int = 0, device: torch.device | str = "cpu") -> FELRecS:
     """FELRec-S with the signals of its settings."""
-    return (FELRecSWithVectors if "vectors" in settings.signals else FELRecS)(settings, seed, device)
+    return (FELRecSWithVectors if {"together", "vectors"} & set(settings.signals) else FELRecS)(settings, seed, device)
 
 
 def _add(scores: Tensor, found: PairFeatures, gains: Tensor) -> None:

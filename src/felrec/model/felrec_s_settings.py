@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from felrec.config import Settings
 from felrec.model.signals.signal_set import NEED_TREND, SIGNALS, SignalName
 
-DEFAULT_SIGNALS: list[SignalName] = [name for name in SIGNALS if name != "hit-rates"]
+DEFAULT_SIGNALS: list[SignalName] = [name for name in SIGNALS if name not in ("vectors", "hit-rates")]
 _SWITCHES = {"cosine": "vectors", "domain": "profile", "rates": "hit-rates"}  # switches of format 1, and their signals
 _ALWAYS_ON = ("seeded", "gate", "adaptive")  # switches of format 1 that no longer exist
 _TABLES = {"own_items": "repetition", "near_items": "together", "next_items": "follows"}  # 0: off in format 1
@@ -20,7 +20,8 @@ class FELRecSSettings(Settings):
 
     signals: list[SignalName] = Field(
         DEFAULT_SIGNALS,
-        description=f"signals of the score, separated by commas: {', '.join(SIGNALS)}; hit-rates is for pretraining",
+        description=f"signals of the score, separated by commas: {', '.join(SIGNALS)}; hit-rates is for pretraining, "
+        "vectors cost more than they add",
     )
     width: int = Field(64, ge=2, description="size d of every vector")
     layers: int = Field(1, ge=1, description="Transformer blocks of the encoder")

@@ -67,17 +67,36 @@ def test_the_answers_are_those_of_the_fitted_model(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_similar_items_are_counted_if_the_model_counts(tmp_path: Path) -> None:
-    """Its vectors are random here, so only counts can find what the same users took."""
-    engine = open_engine(tmp_path / "s", fitted("felrec-s"))
+@pytest.fixture
+def camps(tmp_path: Path) -> Iterator[Engine]:
+    """Cooks and smiths; the cached vectors are random here, so only counts can find what the same users took."""
+    engine = open_engine(tmp_path / "camps", fitted("felrec-s"))
     for number in range(6):
         for who in ("cook", "smith"):
             post(engine, [(f"{who} {number}", f"{who}'s {thing}") for thing in ("a", "b", "c")])
+    yield engine
+    engine.close()
+
+
+def test_the_audience_of_an_item_are_users_of_what_is_taken_with_it(camps: Engine) -> None:
+    post(camps, [("cook 0", "cook's new")])
+    audience = camps.audience("cook's new")
+    assert {user.id for user in audience} == {f"cook {number}" for number in range(1, 6)}
+    assert [user.score for user in audience] == sorted((user.score for user in audience), reverse=True)
+    assert audience[0].score == pytest.approx(camps.match("user", [audience[0].id], item="cook's new")[0], abs=1e-5)
+    assert len(camps.audience("cook's new", 2)) == 2
+
+
+def test_neighbours_are_users_of_the_same_items(camps: Engine) -> None:
+    assert {user.id for user in camps.neighbours("smith 3")} == {f"smith {n}" for n in range(6)} - {"smith 3"}
+
+
+def test_similar_items_are_counted_if_the_model_counts(camps: Engine) -> None:
+    engine = camps
     assert [item.id for item in engine.similar_items("cook's a")] == ["cook's b", "cook's c"]
     engine.put_item("cook's b", Attributes("Sold out", available=False)).result()
     assert [item.id for item in engine.similar_items("cook's a")] == ["cook's c"]
     assert [item.id for item in engine.similar_items("smith's a", 1)] == ["smith's b"]
-    engine.close()
 
 
 def test_seen_items_candidates_and_unknown_ids(engine: Engine) -> None:
@@ -186,8 +205,11 @@ def test_vectors_and_matches(engine: Engine) -> None:
     assert named.ids == ("item 1",)
     scores = engine.match("item", [*vectors.ids, "nothing"], item=vectors.ids[0])
     np.testing.assert_allclose(scores[:-1], vectors.values @ vectors.values[0], atol=1e-6)
-    assert scores[-1] == 0
-    assert len(engine.match("user", ["user 1"], item="item 1")) == 1
+    assert scores[-1] == min(scores)
+    by_score = engine.match("item", ["item 1", "item 2"], user="user 1")
+    listed = {item.id: item.score for item in engine.recommend("user 1", 100, exclude_seen=False).items}
+    assert by_score == pytest.approx([listed["item 1"], listed["item 2"]], abs=1e-5)
+    assert engine.match("user", ["user 1"], item="item 2") == pytest.approx(by_score[1:], abs=1e-5)
     nearest = engine.neighbours("user 1", 1)[0]
     assert engine.match("user", [nearest.id], user="user 1")[0] == pytest.approx(nearest.score, abs=1e-6)
 

@@ -14,7 +14,8 @@ import pytest
 from disks import killed_copy
 from felrec.errors import ConfigError, NotFound
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.ranking import Scores
+from felrec.service.engine.serving_state import ServingState
+from felrec.service.engine.similarity import Matches
 from felrec.service.engine.types import Attributes, IdempotencyKey, Side
 from stores import (
     BASE,
@@ -172,11 +173,11 @@ def test_who_asks_while_rows_change_gets_an_answer_of_the_new_rows(
     engine = begun(tmp_path / "s")
     match = engine._matches
 
-    def switching(of: Side, name: str, side: Side) -> tuple[int, Scores]:
-        scored = match(of, name, side)
+    def switching(find: Callable[[ServingState, int], Matches], of: Side, name: str) -> tuple[int, Matches]:
+        matches = match(find, of, name)
         if engine._state.generation == 0:
             let_go(engine)
-        return scored
+        return matches
 
     monkeypatch.setattr(engine, "_matches", switching)
     near = engine.neighbours("user 1", 5)

@@ -87,15 +87,20 @@ class ItemLinks(OneTable, ABC):
         leads = {int(mine[place[at]]): float(count[at]) for at in order[::-1]}  # of a repeated item its best place
         return list(reversed(leads.items()))
 
+    def similarities(self, items: Rows) -> tuple[Rows, Floats]:
+        """The items (B, K) that each item is linked to, and how similar they are: 0 for free slots and itself."""
+        rows, events = self.counts.of(items), self._recent.items.counts
+        others = rows["other"]
+        linked = (others >= 0) & (others != items[:, None])
+        of_others = events(np.where(linked, others, 0).ravel()).reshape(others.shape)
+        similarity = rows["count"] / (np.sqrt(events(items)[:, None] * of_others) + _SHRINKAGE)
+        return others, np.where(linked, similarity, 0).astype(np.float32)
+
     def similar(self, item: int) -> Linked:
         """The items that an item is linked to: by how often, for the numbers of their events."""
-        row = self.counts.of(one_row(item))
-        others, counts = row["other"][0], row["count"][0]
-        kept = (others >= 0) & (others != item)
-        others, counts = others[kept], counts[kept]
-        events = self._recent.items.counts
-        similarity = counts / (np.sqrt(events(one_row(item)) * events(others)) + _SHRINKAGE)
-        order = np.argsort(-similarity, kind="stable")
+        others, similarity = (of_all[0] for of_all in self.similarities(one_row(item)))
+        kept = np.flatnonzero(similarity > 0)
+        order = kept[np.argsort(-similarity[kept], kind="stable")]
         return Linked(others[order], similarity[order])
 
     def linked(self, items: Rows, others: Rows) -> NDArray[np.bool_]:

@@ -29,10 +29,21 @@ from felrec.service.engine.health import COLD
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.listing import Sorting, listed, trending_for
 from felrec.service.engine.presenters import found_item, found_users, history_entries, scored_items, scored_users
-from felrec.service.engine.ranking import Scores, item_ranks
+from felrec.service.engine.ranking import item_ranks
 from felrec.service.engine.reasons import reasons_for
 from felrec.service.engine.serving_state import ServingState
-from felrec.service.engine.similarity import counted_together, match_all, nearest, vectors_of
+from felrec.service.engine.similarity import (
+    Matches,
+    alike,
+    audience_of,
+    counted_together,
+    items_like,
+    nearest,
+    neighbours_of,
+    score_for_users,
+    scores_for_user,
+    vectors_of,
+)
 from felrec.service.engine.types import Question, Side, Vectors
 
 P = ParamSpec("P")
@@ -111,26 +122,27 @@ class ReadOnlyEngine:
             near = counted_together(self._state, self._state.known_row("item", item), k)
             if near is not None:
                 return list(scored_items(self._state, near, NearItem))
-        row, scores = self._matches("item", item, "item")
+        row, matches = self._matches(items_like, "item", item)
         with self._state.lock.read():
             out = np.append(self._state.attributes.hidden_at(self._state.now), row)
-            return list(scored_items(self._state, nearest(self._state, "item", scores, k, out), NearItem))
+            return list(scored_items(self._state, nearest(self._state, "item", matches, k, out), NearItem))
 
     @_while_rows_stay
     def audience(self, item: str, k: int = 10) -> list[NearUser]:
-        """The users to show an item to: those who match it best and do not have it yet."""
-        row, scores = self._matches("item", item, "user")
+        """The users to show an item to: those who match it best and do not have it yet; at most k."""
+        self._bounded(k)
+        row, matches = self._matches(audience_of, "item", item)
         with self._state.lock.read():
             had = self._state.index.users[self._state.index.of_item(row)]
-            return scored_users(self._state, nearest(self._state, "user", scores, self._bounded(k), had))
+            return scored_users(self._state, nearest(self._state, "user", matches, k, had))
 
     @_while_rows_stay
     def neighbours(self, user: str, k: int = 10) -> list[NearUser]:
-        """The users nearest to this one."""
-        row, scores = self._matches("user", user, "user")
+        """The users nearest to this one; at most k."""
+        self._bounded(k)
+        row, matches = self._matches(neighbours_of, "user", user)
         with self._state.lock.read():
-            near = nearest(self._state, "user", scores, self._bounded(k), np.array([row]))
-            return scored_users(self._state, near)
+            return scored_users(self._state, nearest(self._state, "user", matches, k, np.array([row])))
 
     def item_ranks(self, item: str, users: Sequence[str]) -> Ranks:
         """The rank of an item in the whole catalogue for each user, and by decayed popularity. NotFound if unknown."""
@@ -200,16 +212,27 @@ class ReadOnlyEngine:
             return Vectors(side, tuple(map(directory.name, rows.tolist())), values)
 
     def match(self, side: Side, ids: Sequence[str], *, user: str | None = None, item: str | None = None) -> list[float]:
-        """Cosine of each of the users or items `ids` with one user or one item; 0 for unknown ones."""
+        """How well users or items match one user or one item: by score across the sides, by cosine within one.
+
+        Ids that are unknown, and items that cannot be scored, match worst.
+        """
         if (user is None) == (item is None):
             raise InvalidRequest("give either a user or an item to match with")
+        of: Side = "user" if item is None else "item"
         with self._state.lock.read():
-            of: Side = "user" if item is None else "item"
-            row = np.array([self._state.known_row(of, str(user if item is None else item))], dtype=np.int32)
+            row = self._state.known_row(of, str(user if item is None else item))
             rows = self._state.directory(side).rows(ids)
-            vector = vectors_of(self._state, of, row)[0]
-            scores: list[float] = (vectors_of(self._state, side, rows) @ vector).cpu().tolist()
-            return scores
+        known = rows >= 0
+        if side == of:
+            matches = alike(self._state, side, row, rows[known])
+        elif side == "user":
+            matches = score_for_users(self._state, rows[known], row)
+        else:
+            matches = scores_for_user(self._state, row, rows[known])
+        scores = np.full(len(rows), -np.inf)
+        scores[known] = matches.scores
+        lowest = scores.min(initial=0, where=np.isfinite(scores))
+        return [float(score) for score in np.where(np.isfinite(scores), scores, lowest)]
 
     def bias(self) -> Evenness:
         """How evenly the last recommendations were spread over the catalogue."""
@@ -243,9 +266,8 @@ class ReadOnlyEngine:
             raise InvalidRequest(f"{len(names):,} ids are too many; give at most {self.limits.ids:,}")
         return names
 
-    def _matches(self, of: Side, name: str, side: Side) -> tuple[int, Scores]:
-        """The row of a user or an item, and its cosine with all users or items. NotFound if unknown."""
+    def _matches(self, find: Callable[[ServingState, int], Matches], of: Side, name: str) -> tuple[int, Matches]:
+        """The row of a user or an item, and what matches it. NotFound if unknown."""
         with self._state.lock.read():
             row = self._state.known_row(of, name)
-            vector = vectors_of(self._state, of, np.array([row], dtype=np.int32))[0]
-        return row, match_all(self._state, side, vector)
+        return row, find(self._state, row)
