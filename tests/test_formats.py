@@ -28,8 +28,7 @@ from stores import contents_of, post, state_of
 
 FIXTURES = Path(__file__).parent / "fixtures" / "format-1"
 ANSWERS = json.loads((FIXTURES / "answers.json").read_text())
-# The bundled weights are not a fixture: once others are shipped, this store goes with a run of the old ones.
-RUN_OF = {"felrec-s.sqlite": "felrec-s", "pretrained.sqlite": "pretrained"}
+RUN_OF = {"felrec-s.sqlite": "felrec-s", "pretrained.sqlite": "first-weights"}  # those that 0.1.0 was bundled with
 KEY = IdempotencyKey("first post", b"its body")
 
 Top = Iterable[NearItem] | Iterable[Scored]
@@ -42,8 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def model_of(store: Path) -> felrec.FittedModel:
-    run = RUN_OF[store.name]
-    return felrec.load(run if run == "pretrained" else store.parent / run)
+    return felrec.load(store.parent / RUN_OF[store.name])
 
 
 @contextmanager
