@@ -59,6 +59,13 @@ class Database(Protocol):
         """Within `appending`: let nobody else take or renew the lease before the transaction ends."""
         ...
 
+    def close_inbox(self) -> None:
+        """Within `transaction`: wait for appends to the inbox that are under way; others wait until it ends.
+
+        An append that has waited sees what the transaction wrote.
+        """
+        ...
+
     def unseat(self, connection: Connection, leader: Leader) -> None:
         """Within `appending`: end what a leader whose lease has ended still has under way."""
         ...

@@ -39,8 +39,13 @@ class PostgresStore(SqlStore):
         super().__init__(
             PostgresDatabase(address, mode, namespace=namespace, shared=shared, patience=patience, listen=listen)
         )
-        self._namespace, self._size, self._size_until = namespace, 0, 0.0
+        self._address, self._namespace, self._size, self._size_until = address, namespace, 0, 0.0
         self._measure()
+
+    @property
+    def place(self) -> str:
+        """See SharedStore."""
+        return self._address
 
     def backup(self, path: Path) -> None:
         """Refuse: the server has better ways."""

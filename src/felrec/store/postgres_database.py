@@ -169,6 +169,14 @@ class PostgresDatabase:
         """See Database.lock_lease."""
         connection.execute("SELECT 1 FROM meta WHERE name = 'lease' FOR UPDATE")
 
+    def close_inbox(self) -> None:
+        """See Database.close_inbox. An INSERT has a lock of the table until its transaction ends.
+
+        A lock of the table and not of a row: appends that follow one another without a pause would keep an exclusive
+        lock of a row away for ever, while a table has a queue.
+        """
+        self.connection.execute("LOCK TABLE inbox IN SHARE ROW EXCLUSIVE MODE")
+
     def unseat(self, connection: Connection, leader: Leader) -> None:
         """See Database.unseat. A process that was stopped within a transaction would hold its locks meanwhile."""
         connection.execute(_END_SESSION, (self._writer_name(leader.token), self._session))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from hashlib import blake2b
 
-from felrec.errors import StoreDamaged, StoreError, StoreMismatch
+from felrec.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing
 from felrec.store.leading import Leader, put_leader
 from felrec.store.postgres_connecting import OLDEST, PostgresConnection, check_namespace
 from felrec.store.schema import FORMAT, TABLES
@@ -68,7 +68,7 @@ class PostgresSchema:
     def check_format(self) -> None:
         """StoreError if there is no store, StoreMismatch if a newer felrec made it."""
         if not self._has_tables():
-            raise StoreError(f"{self._store}: there is no such store; create it with felrec serve or felrec import")
+            raise StoreMissing(f"{self._store}: there is no such store; create it with felrec serve or felrec import")
         version = int(str(self._value("SELECT value FROM meta WHERE name = 'format'")))
         if version > FORMAT:
             raise StoreMismatch(f"{self._store} was written by a newer felrec (format {version}); upgrade felrec")

@@ -270,6 +270,11 @@ class SharedStore(Store, Protocol):
     process believed when it called them: the token of the lease is compared within the transaction.
     """
 
+    @property
+    def place(self) -> str:
+        """The path or address with which it was opened: it may have a password, unlike the name."""
+        ...
+
     def append(
         self,
         kind: str,

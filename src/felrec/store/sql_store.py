@@ -20,6 +20,7 @@ from felrec.store.database import Database
 from felrec.store.inbox import Inbox, check_inbox, count_commands, read_commands, remove_commands
 from felrec.store.leading import Leader, put_leader, read_leader
 from felrec.store.protocol import (
+    MOVED,
     Base,
     Batch,
     Besides,
@@ -68,6 +69,11 @@ class SqlStore(ABC):
     def name(self) -> str:
         """The path or address."""
         return self._database.name
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """The path or address with which it was opened; see SharedStore."""
 
     @property
     def is_empty(self) -> bool:
@@ -159,6 +165,8 @@ class SqlStore(ABC):
             if (batch.first_user, batch.first_item) != (counters.users, counters.items):
                 raise StoreError(f"{self.name}: the batch does not match the rows of the store; this is a bug")
             connection = self._database.connection
+            if MOVED in batch.notes:  # nothing may become durable in the inbox after the last look at it
+                self._database.close_inbox()
             counters.users += len(batch.users)
             counters.items += len(batch.items)
             add_ids(connection, "users", batch.first_user, batch.users)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from felrec.errors import StoreDamaged, StoreError
+from felrec.errors import StoreDamaged, StoreError, StoreMissing
 from felrec.files import publish
 from felrec.store.connecting import translated
 from felrec.store.copying import copy_database, unfinished_copy
@@ -44,6 +44,11 @@ class SqliteStore(SqlStore):
         super().__init__(SqliteDatabase(self.path, mode, shared=self._shared, accept_loss=accept_loss))
         if self._max_bytes is not None:
             self.limit(self._max_bytes)
+
+    @property
+    def place(self) -> str:
+        """See SharedStore."""
+        return str(self.path)
 
     @property
     def alone(self) -> bool:
@@ -122,7 +127,7 @@ def _bytes_of(file: Path) -> int:
 
 def _check_path(path: Path, mode: Mode) -> None:
     if mode != "create" and not path.is_file():
-        raise StoreError(f"{path}: no such store; check the path, or create one with felrec serve or felrec import")
+        raise StoreMissing(f"{path}: no such store; check the path, or create one with felrec serve or felrec import")
     if not path.absolute().parent.is_dir():
         raise StoreError(f"{path}: there is no directory {path.parent}; create it, or choose another path")
     if mode != "read" and path.is_file() and path.stat().st_nlink > 1:

@@ -185,6 +185,9 @@ class SqliteDatabase:
     def lock_lease(self, _connection: Connection) -> None:
         """See Database.lock_lease. SQLite has only one lock for everything, and `appending` has it."""
 
+    def close_inbox(self) -> None:
+        """See Database.close_inbox. While a transaction has SQLite's lock, nothing is appended."""
+
     def unseat(self, _connection: Connection, _leader: Leader) -> None:
         """See Database.unseat. While this process has SQLite's lock, nothing else is under way."""
 

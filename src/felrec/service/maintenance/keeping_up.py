@@ -20,7 +20,7 @@ from felrec.service.engine.moving import CARRIED, FOLLOWS, Followed, followed_by
 from felrec.service.engine.serving_state import Block, ServingState
 from felrec.service.maintenance.journal import with_new_ids
 from felrec.store.protocol import ERASING, Batch, Besides, Contents, Store
-from felrec.store.sqlite import SqliteStore
+from felrec.store.sql_store import SqlStore
 
 _TOGETHER = 64  # blocks in one transaction, while there are many
 _ITEMS = 100  # whose attributes are put together
@@ -39,7 +39,7 @@ def begin_to_follow(new: Store, old: Contents, name: str) -> None:
 class KeepingUp:
     """Applies what is new in one store to another one, which no other process has open."""
 
-    def __init__(self, old: SqliteStore, new: SqliteStore, model: FittedModel) -> None:
+    def __init__(self, old: SqlStore, new: SqlStore, model: FittedModel) -> None:
         contents = new.load()
         check_identity(new.name, contents.identity, model)
         refuse_moved(new.name, contents.notes)

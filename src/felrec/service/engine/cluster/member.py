@@ -298,13 +298,13 @@ class Member(ReadOnlyEngine):
         """Go on with the store that has taken the place of this one; until it is loaded, memory answers as before."""
         self._keeper.withdraw()
         try:
-            store, follower = open_successor(moved, self.clock.now)
+            store, follower = open_successor(moved, self._store, self.clock.now)
         except NotComplete as error:
             self._stuck = str(error)
             self._closing.wait(_MOVING)
             return
         except (FelrecError, OSError) as error:
-            stuck = f"it cannot go on with {moved.store} and {moved.run}: {error}"
+            stuck = f"it cannot go on with {moved.location.name} and {moved.run}: {error}"
             if stuck != self._stuck:
                 _log.warning("%s; it tries again", stuck)
             self._stuck = stuck
@@ -317,7 +317,7 @@ class Member(ReadOnlyEngine):
             self._keeper = LeaseKeeper(store, self.limits.lease_seconds, store.standing(), self._beat)
         left.close()
         self.base, self._stuck, self._current_at = self._state.base, "", time.monotonic()
-        _log.info("this process goes on with %s and %s", moved.store, moved.run)
+        _log.info("this process goes on with %s and %s", store.name, moved.run)
         for write in self._pending.undecided(sys.maxsize):  # in the change log of the old store they would have been
             write.tried = None
             self._send(write)
