@@ -130,8 +130,6 @@ def serve(
     place = StorePlace(address, namespace, shared or processes > 1 or path is None)
     if never_lead and not place.shared:
         raise ConfigError("--never-lead: nobody else has this store open; give --shared, or a database")
-    if limits.forget_after and place.shared:
-        raise ConfigError("--forget-after: processes share this store; stop them and use felrec forget")
     state_limits = replace(limits.state(LIMITS, processes), may_lead=not never_lead)
     settings = state_limits, log, limits.connections(), ab_trending, table
     announce = _announce if number == 0 else _say_nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -40,6 +41,13 @@ class Database(Protocol):
 
         NotLeader if this process does not lead. One that is not durable becomes so soon, at the latest with the next
         one that is, or is lost as a whole.
+        """
+        ...
+
+    def taking_from(self, other: Database) -> AbstractContextManager[Callable[[str], None]]:
+        """Around `transaction`: what it is given replaces a table by that of another store, which has no transaction.
+
+        StoreBusy if a process reads the table for too long.
         """
         ...
 

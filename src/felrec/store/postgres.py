@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from felrec.errors import StoreError
+from felrec.errors import StoreDamaged, StoreError
 from felrec.store.postgres_database import Mode, PostgresDatabase
-from felrec.store.protocol import Standing
+from felrec.store.postgres_schema import unfinished_namespace
+from felrec.store.protocol import LET_GO, Contents, Replaceable, Standing
 from felrec.store.sql_store import SqlStore
 
 NAMESPACE = "felrec"
@@ -53,6 +54,45 @@ class PostgresStore(SqlStore):
             f"{self.name} is on a server: back it up there, with pg_dump -n {self._namespace} or base backups, or write"
             " its events to a file with felrec export"
         )
+
+    @property
+    def alone(self) -> bool:
+        """See Replaceable."""
+        return not self._database.shared
+
+    def load(self) -> Contents:
+        """Read everything, and again if users and items were let go meanwhile.
+
+        What a transaction reads of a table is as of its beginning, but which table has a name is as of now.
+        """
+        while True:
+            before = self.notes().get(LET_GO)
+            try:
+                contents = super().load()
+            except StoreDamaged:
+                if self.notes().get(LET_GO) == before:
+                    raise
+            else:
+                if self.notes().get(LET_GO) == before:
+                    return contents
+
+    @classmethod
+    def empty(cls, address: str, namespace: str) -> PostgresStore:
+        """A store to fill; what an earlier attempt left there is removed. StoreBusy if another process fills it."""
+        store = cls(address, namespace=namespace)
+        if not store.is_empty:
+            store.discard()
+            store = cls(address, namespace=namespace)
+        return store
+
+    def beside(self) -> PostgresStore:
+        """See Replaceable. Needs the right to create a schema."""
+        return PostgresStore.empty(self._address, unfinished_namespace(self._namespace))
+
+    def become(self, other: Replaceable, change: bytes | None = None) -> None:
+        """See Replaceable."""
+        assert isinstance(other, PostgresStore)
+        self.take_rows(other, change)
 
     def occupied(self, namespace: str) -> bool:
         """Whether a namespace of the same database has tables, be they of a store or not."""

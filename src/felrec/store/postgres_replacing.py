@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 
 from felrec.errors import StoreDamaged, StoreError
 from felrec.store.postgres import NAMESPACE, PostgresStore
 from felrec.store.postgres_connecting import check_namespace, without_secrets
+from felrec.store.postgres_schema import unfinished_namespace
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def new_namespace(address: str, namespace: str | None) -> Iterator[PostgresStore
     removes it.
     """
     wanted = check_namespace(namespace or NAMESPACE)
-    store = _empty_store(address, unfinished_namespace(wanted))
+    store = PostgresStore.empty(address, unfinished_namespace(wanted))
     try:
         _refuse_occupied(store, address, wanted)
         yield store
@@ -32,23 +32,6 @@ def new_namespace(address: str, namespace: str | None) -> Iterator[PostgresStore
             store.discard()
         store.close()
         raise
-
-
-def unfinished_namespace(namespace: str) -> str:
-    """Where the store of a namespace is written until it is complete: as short for a long name as for a short one.
-
-    >>> unfinished_namespace("shop-a")
-    'unfinished-13852922'
-    """
-    return f"unfinished-{blake2b(namespace.encode(), digest_size=4).hexdigest()}"
-
-
-def _empty_store(address: str, namespace: str) -> PostgresStore:
-    store = PostgresStore(address, namespace=namespace)  # StoreBusy if another process is writing it
-    if not store.is_empty:
-        store.discard()
-        store = PostgresStore(address, namespace=namespace)
-    return store
 
 
 def _refuse_occupied(store: PostgresStore, address: str, namespace: str) -> None:

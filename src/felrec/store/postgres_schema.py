@@ -102,6 +102,15 @@ def lock_number(namespace: str) -> int:
     return int.from_bytes(blake2b(f"felrec {namespace}".encode(), digest_size=8).digest(), "big", signed=True)
 
 
+def unfinished_namespace(namespace: str) -> str:
+    """Where the store of a namespace is written until it is complete: as short for a long name as for a short one.
+
+    >>> unfinished_namespace("shop-a")
+    'unfinished-13852922'
+    """
+    return f"unfinished-{blake2b(namespace.encode(), digest_size=4).hexdigest()}"
+
+
 def _tables() -> list[str]:
     """The statements that make the tables of a store file, in PostgreSQL's words."""
     statements = TABLES

@@ -20,6 +20,7 @@ from felrec.store.database import Database
 from felrec.store.inbox import Inbox, check_inbox, count_commands, read_commands, remove_commands
 from felrec.store.leading import Leader, put_leader, read_leader
 from felrec.store.protocol import (
+    LET_GO,
     MOVED,
     Base,
     Batch,
@@ -43,7 +44,7 @@ from felrec.store.reading import (
     read_meta,
 )
 from felrec.store.records import encode_events, events_in
-from felrec.store.schema import PART
+from felrec.store.schema import PART, ROW_TABLES
 from felrec.store.state_writing import StateWriter
 from felrec.store.writing import (
     add_ids,
@@ -230,6 +231,32 @@ class SqlStore(ABC):
         if removal.clean:
             self._database.clean()
         return not self._database.unclean
+
+    def take_rows(self, other: SqlStore, change: bytes | None) -> None:
+        """Replace users, items, events and state by those of another store, in one transaction, and remove that."""
+        mine, identity, tables = self._next_counters(), other.identity, other._database.tables
+        counters = replace(
+            other._database.counters,
+            attributes=mine.attributes,
+            changes=mine.changes,
+            journalled=mine.journalled,
+            change=mine.change,
+        )
+        with self._database.taking_from(other._database) as take, self._database.transaction(counters):
+            for table in ROW_TABLES:
+                take(table)
+            connection, times = self._database.connection, int(self.notes().get(LET_GO, 0))
+            put_meta(connection, "identity", to_json(asdict(identity)))
+            put_meta(connection, "tables", to_json(tables))
+            put_notes(connection, {LET_GO: str(times + 1)})
+            put_change(connection, change, counters)
+        self._database.tables, self._state = tables, StateWriter(self._database)
+        with suppress(StoreError):  # it is empty, or a copy; the next attempt removes it too
+            other.discard()
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Close the store and remove it."""
 
     def _next_counters(self) -> Counters:
         counters = self._database.counters

@@ -89,9 +89,12 @@ class SqliteStore(SqlStore):
         self.close()
         remove_store(self.path)
 
-    def become(self, other: Replaceable) -> None:
-        """See Replaceable."""
+    def become(self, other: Replaceable, change: bytes | None = None) -> None:
+        """See Replaceable. A file that others have open is copied into; else the other one takes its place."""
         assert isinstance(other, SqliteStore)
+        if self._shared:
+            self.take_rows(other, change)
+            return
         other.close()
         self.close()  # the name is free for a moment: a second service that starts just then is refused, or this one
         make_way(self.path, other.path)

@@ -6,7 +6,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -19,7 +19,7 @@ from felrec.store.checkpointing import Checkpointer
 from felrec.store.checksums import to_json
 from felrec.store.connecting import translated
 from felrec.store.connection import Connection
-from felrec.store.database import News
+from felrec.store.database import Database, News
 from felrec.store.flushing import Flusher
 from felrec.store.leading import Leader, put_leader, read_leader
 from felrec.store.mark import Mark, MarkFile
@@ -221,6 +221,22 @@ class SqliteDatabase:
         if what := self._file.locks.lost():
             self._lost = _LOST.format(name=self.name, what=what)  # for good: the caller does not know of this commit
             raise StoreLost(self._lost)
+
+    @contextmanager
+    def taking_from(self, other: Database) -> Iterator[Callable[[str], None]]:
+        """See Database.taking_from. The rows are copied."""
+        assert isinstance(other, SqliteDatabase)
+
+        def take(table: str) -> None:
+            self.connection.execute(f"DELETE FROM main.{table}")
+            self.connection.execute(f"INSERT INTO main.{table} SELECT * FROM beside.{table}")
+
+        with self._turn, translated(self.name):
+            self.connection.execute("ATTACH ? AS beside", (str(other.path),))
+            try:
+                yield take
+            finally:
+                self.connection.execute("DETACH beside")
 
     def _check_token(self) -> None:
         if not self.leading or int(self.value("SELECT value FROM meta WHERE name = 'fence'")) != self.token:

@@ -7,10 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from felrec.answers.types import Receipt, Rejected
 from felrec.data.events import EventColumns, RowChange
@@ -27,12 +27,23 @@ from felrec.service.engine.rebuilding import REBUILD, WRITING, Rebuilding
 from felrec.service.engine.serving_state import Block, ServingState
 from felrec.service.engine.state_saver import KERNELS, StateSaver
 from felrec.service.engine.types import Attributes, IdempotencyKey
-from felrec.store.protocol import ERASING, MOVED, Answered, Batch, Besides, Contents, Replaceable, Store, StoredReceipt
+from felrec.store.protocol import (
+    ERASING,
+    LET_GO,
+    MOVED,
+    Answered,
+    Batch,
+    Besides,
+    Contents,
+    Replaceable,
+    Store,
+    StoredReceipt,
+)
 
 _log = logging.getLogger(__name__)
 _CATCH_UP = 64  # blocks applied between two reports of progress
 _TELL = 2.0  # seconds between two lines of the log that say how far a start is
-_OWN_NOTES = ERASING, REBUILD, KERNELS, MOVED, FOLLOWS, CARRIED  # of one store: no other one takes them over
+_OWN_NOTES = ERASING, REBUILD, KERNELS, LET_GO, MOVED, FOLLOWS, CARRIED  # of one store: no other one takes them over
 _OTHER_KERNELS = (
     "%s: the last %d blocks are applied again by other kernels (%s) than before (%s): vectors and counts may differ in"
     " their last bits"
@@ -135,11 +146,11 @@ class Committer:
             pass
 
     def become(self, other: Committer) -> None:
-        """Go on with the store and the state of another one."""
-        assert isinstance(self._store, Replaceable)
-        assert isinstance(other._store, Replaceable)
+        """Go on with the store and the state of another one. If others share the store, StoreBusy changes nothing."""
+        store = cast(Replaceable, self._store)
+        with self._breaking() if store.alone else nullcontext():
+            store.become(cast(Replaceable, other._store))
         with self._breaking():
-            self._store.become(other._store)
             self._state.become(other._state)
             self.saver.become(other.saver)
 

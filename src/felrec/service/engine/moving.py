@@ -56,6 +56,7 @@ class Followed(_Note, frozen=True):
     blocks: int  # of its journal
     own: int  # blocks of its own journal; if it has more, somebody else wrote to it
     change: int = 0  # the newest entry of its change log
+    let_go: str = ""  # how often it has let go of users and items, as its note says
     complete: bool = False  # the other one takes no more writes, and this one has all of it
 
 

@@ -119,6 +119,8 @@ class Follower:
         elif applies:
             self.load_again()
         self.position = change.number
+        if entry.renumbered:
+            self.last_erasure = change.number
         what = entry.batch or entry.removal
         return [answered.text for answered in what.answered] if what else ()
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from math import inf
 from queue import SimpleQueue
 from typing import Any
 
@@ -46,6 +47,7 @@ from felrec.service.engine.engine import Engine
 from felrec.service.engine.health import health_of
 from felrec.service.engine.idempotency import without_body
 from felrec.service.engine.identity import begin
+from felrec.service.engine.letting_go import check_letting_go
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.moving import Moved
 from felrec.service.engine.outcomes import read_outcome
@@ -104,7 +106,10 @@ class Member(ReadOnlyEngine):
                     store.resign()
                 else:
                     time.sleep(limits.lease_seconds / 10)
-            return cls(store, Follower(store, model, clock.now), limits, clock)
+            follower = Follower(store, model, clock.now)
+            if limits.forget_after < inf:
+                check_letting_go(follower.state)
+            return cls(store, follower, limits, clock)
         except BaseException:
             store.close()
             raise
