@@ -232,17 +232,12 @@ def test_a_store_that_started_from_a_run_is_followed(store: Path, run: Path, log
     [
         (("s.sqlite", "--out", "new.sqlite"), "--follow needs the run"),
         (("s.sqlite", "pretrained", "--out", "n.sqlite", "--latest", "2026-11-17T12:00:00"), "cannot change times"),
-        (("postgresql://db/felrec", "pretrained", "--out", "new.sqlite"), "SQLite files only"),
+        (("s.sqlite", "pretrained", "--out", "n.sqlite", "--out-namespace", "shop"), "a file has no namespaces"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(arguments: tuple[str, ...], why: str, felrec: Felrec) -> None:
     done = felrec("replay", *arguments, "--follow")
     assert (done.returncode, why in done.stderr) == (2, True), done.stderr
-
-
-def test_a_database_is_not_switched(felrec: Felrec) -> None:
-    done = felrec("switch", "postgresql://db/felrec", "new.sqlite", "pretrained")
-    assert (done.returncode, "between SQLite files only" in done.stderr) == (2, True), done.stderr
 
 
 def test_replay_corrects_times_of_a_clock_that_was_ahead(

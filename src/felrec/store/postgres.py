@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from felrec.errors import StoreDamaged, StoreError
@@ -101,6 +102,18 @@ class PostgresStore(SqlStore):
     def publish(self, namespace: str) -> None:
         """Close the store and make it that of another namespace, which must have no tables, in one step."""
         self._database.rename(namespace)
+        self.close()
+
+    def give_way(self, other: PostgresStore, keep: str | None) -> None:
+        """Close both stores and make the other one that of this namespace, in one step.
+
+        This one, which no other process may have open, becomes that of the namespace `keep`, or is removed.
+        """
+        counters = replace(other._database.counters, change=self._database.counters.change + 1)
+        with other._database.transaction(counters):  # a process that was away for long loads everything again
+            pass
+        self._database.give_way(other._database, keep)
+        other.close()
         self.close()
 
     def discard(self) -> None:

@@ -130,6 +130,12 @@ class PostgresDatabase:
             self._check_token()
             self._schema.rename(namespace)
 
+    def give_way(self, other: PostgresDatabase, keep: str | None) -> None:
+        """Let the schema of another store have the name of this one; see PostgresSchema.give_way."""
+        with self._turn, self._noticing(), self.connection.transaction():
+            self._check_token()
+            self._schema.give_way(other._namespace, keep)
+
     def drop(self) -> None:
         """Remove the schema with all that it has."""
         with self._turn, self._noticing(), self.connection.transaction():

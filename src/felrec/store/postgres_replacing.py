@@ -23,8 +23,7 @@ def new_namespace(address: str, namespace: str | None) -> Iterator[PostgresStore
     try:
         _refuse_occupied(store, address, wanted)
         yield store
-        if findings := store.verify():
-            raise StoreDamaged(f"{store.name}: the new store is damaged, so nothing was changed ({findings[0]})")
+        _verify(store)
         _refuse_occupied(store, address, wanted)
         store.publish(wanted)
     except BaseException:
@@ -32,6 +31,29 @@ def new_namespace(address: str, namespace: str | None) -> Iterator[PostgresStore
             store.discard()
         store.close()
         raise
+
+
+@contextmanager
+def replaced_namespace(old: PostgresStore, keep: str | None) -> Iterator[PostgresStore]:
+    """A store to fill. Once the block has ended and the store is verified it takes the place of the old one.
+
+    That stays under the name `keep`, if given. Both are closed then. A kill leaves only a schema beside, as above.
+    """
+    new = old.beside()
+    try:
+        yield new
+        _verify(new)
+        old.give_way(new, keep)
+    except BaseException:
+        with suppress(StoreError, StoreDamaged):
+            new.discard()
+        new.close()
+        raise
+
+
+def _verify(store: PostgresStore) -> None:
+    if findings := store.verify():
+        raise StoreDamaged(f"{store.name}: the new store is damaged, so nothing was changed ({findings[0]})")
 
 
 def _refuse_occupied(store: PostgresStore, address: str, namespace: str) -> None:

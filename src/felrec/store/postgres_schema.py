@@ -89,6 +89,14 @@ class PostgresSchema:
         self._connection.execute(f'DROP SCHEMA IF EXISTS "{check_namespace(namespace)}" RESTRICT')
         self._connection.execute(f'ALTER SCHEMA "{self.name}" RENAME TO "{namespace}"')
 
+    def give_way(self, other: str, keep: str | None) -> None:
+        """Let the schema `other` have this name; this one gets the name `keep`, or is removed."""
+        if keep is None:
+            self.drop()
+        else:
+            self._connection.execute(f'ALTER SCHEMA "{self.name}" RENAME TO "{check_namespace(keep)}"')
+        self._connection.execute(f'ALTER SCHEMA "{other}" RENAME TO "{self.name}"')
+
     def drop(self) -> None:
         """Remove it with all that it has."""
         self._connection.execute(f'DROP SCHEMA "{self.name}" CASCADE')

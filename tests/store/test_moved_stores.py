@@ -28,11 +28,10 @@ _numbers = count()
 @pytest.fixture
 def pair(postgres: PostgresServer) -> Iterator[tuple[PostgresStore, PostgresStore]]:
     """A store that leads, and another process that has it open."""
-    given = postgres.address(), "create"
-    name = f"moving-{next(_numbers)}"
+    given, name = postgres.address(), f"moving-{next(_numbers)}"
     with (
-        PostgresStore(*given, namespace=name, shared=True, patience=60.0) as writer,
-        PostgresStore(*given, namespace=name, shared=True, patience=60.0) as other,
+        PostgresStore(given, namespace=name, shared=True, patience=60.0) as writer,
+        PostgresStore(given, namespace=name, shared=True, patience=60.0) as other,
     ):
         assert writer.lead("writer", 600)
         writer.begin(IDENTITY, EMPTY_BASE)
