@@ -296,6 +296,10 @@ class SharedStore(Store, Protocol):
         """All notes as they are now: where a stream was left, for example. Any thread."""
         ...
 
+    def drop_notes(self, names: Sequence[str]) -> None:
+        """Remove notes that only a process that does not lead cares for. Any thread of any process."""
+        ...
+
     def commands(self, most: int, skip: Collection[int] = (), seconds: float = 0.0) -> list[Command]:
         """The oldest commands of the inbox, without those the caller already works on. Only for the writer.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -278,6 +278,11 @@ class SqlStore(ABC):
         """All notes as they are now. Any thread."""
         with self._database.looking() as connection:
             return notes_of(read_meta(connection, self._database.damaged))
+
+    def drop_notes(self, names: Sequence[str]) -> None:
+        """Remove notes. Any thread of any process."""
+        with self._database.appending() as connection:
+            connection.executemany("DELETE FROM meta WHERE name = ?", [(f"note:{name}",) for name in names])
 
     def commands(self, most: int, skip: Collection[int] = (), seconds: float = 0.0) -> list[Command]:
         """The oldest commands of the inbox, without those the caller already works on; waits for the first."""

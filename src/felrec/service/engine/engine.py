@@ -29,6 +29,7 @@ from felrec.service.engine.limits import Limits
 from felrec.service.engine.moving import Moved, refuse_moved
 from felrec.service.engine.outcomes import Awaited
 from felrec.service.engine.read_only import ReadOnlyEngine
+from felrec.service.engine.refused import Source
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Attributes, Health, IdempotencyKey
 from felrec.store.protocol import MOVED, Answered, Contents, Store
@@ -144,6 +145,7 @@ class Engine(ReadOnlyEngine):
         *,
         durable: bool = False,
         awaited: Awaited | None = None,
+        source: Source | None = None,
     ) -> Future[Receipt]:
         """Ingest events; the future resolves once all are on disk and visible, or fails with StoreFull or KeyConflict.
 
@@ -151,11 +153,13 @@ class Engine(ReadOnlyEngine):
         that the caller rejected; they are only listed in the receipt. At a limit of users, items or memory, rows with
         new ids are rejected too; if no row is left, nothing is stored and the receipt says so. The same key and body
         again return the first receipt. `notes` become durable together with the events. `durable` is for a member of a
-        cluster: here events are visible as soon as they are durable.
+        cluster: here events are visible as soon as they are durable. Of a `source`, rows that are rejected at a limit
+        are kept in a note.
         """
         if np.isinf(events.times).any():
             raise InvalidRequest("a time is infinite; give seconds since 1970")
-        submission = Submission(events.in_time_order(self.clock.now()), tuple(rejected), key, notes or {}, awaited)
+        ordered = events.in_time_order(self.clock.now())
+        submission = Submission(ordered, tuple(rejected), key, notes or {}, awaited, source)
         if not len(submission):
             submission.future.set_result(Receipt(0, 0, submission.rejected, self._state.events))
             return submission.future
