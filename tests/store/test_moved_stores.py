@@ -115,7 +115,7 @@ def test_all_that_was_appended_is_there_when_the_store_has_moved(place: Place) -
 
 
 def test_a_location_is_noted_without_its_password(postgres: PostgresServer) -> None:
-    there = StoreLocation.of(postgres.address(), "shop")
+    there = StoreLocation.of(postgres.address(), "located")
     noted = there.without_password()
     assert "secret" not in noted.address
     assert noted.name == there.name
