@@ -29,7 +29,7 @@ from stores import BASE, Given, fitted, made_up, post, submit
 
 each_kind = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 DAY = 86_400.0
-FORGETTING = replace(QUICK, forget_after=400 * DAY, block=32)
+FORGETTING = replace(QUICK, forget_after=400 * DAY, block=32, lease_seconds=10.0)  # the writer must stay that
 LONG_AGO: list[Given] = [(f"old {n % 20}", f"old {n * 7 % 31}", 1e9 + n) for n in range(300)]
 LATELY = made_up(400, start=1e9 + 500 * DAY, users=9, items=9, seed=2)
 
