@@ -19,7 +19,7 @@ from felrec.store.protocol import SharedStore
 from felrec.store.sql_store import SqlStore
 
 _BEHIND = 1_000  # most entries of the change log that may be missing: posts wait until they are applied
-_SECONDS = 30.0  # for the writer to answer, and then for the new store to have everything
+_SECONDS = 60.0  # for the writer to answer, and then for the new store to have everything
 _LOOK = 0.1  # seconds between two looks at the new store
 
 
