@@ -23,6 +23,7 @@ from felrec.store.connection import Found
 
 OLDEST = 130_000  # version 13
 _NAMESPACE = re.compile(r"(?!pg_|public$|information_schema$)[a-z][a-z0-9_-]{0,47}")
+_LOADING = 600_000  # milliseconds that a large result may be worked on between two portions
 _AT_ONCE = 512  # rows of a large result that are fetched at a time
 _SECRETS = "password", "sslpassword"
 _SAME_SERVER = {"host": "", "hostaddr": "", "port": "5432", "user": ""}  # with what is meant by nothing
@@ -202,6 +203,8 @@ class PostgresConnection:
         try:
             with nullcontext() if large else connection.pipeline():
                 self.execute(begin)
+                if large:  # the session has a limit for those who write, and hold locks
+                    self.execute(f"SET LOCAL idle_in_transaction_session_timeout TO {_LOADING}")
                 with self._in_portions() if large else nullcontext():
                     yield
                 self.execute("COMMIT")
@@ -255,7 +258,7 @@ def translated(name: str) -> Iterator[None]:
         raise StoreError(f"{name}: {_first_line(error)}; GRANT it, or connect as the owner of the schema") from None
     except (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure):
         raise StoreBusy(f"{name}: another process is writing; try again") from None
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+    except (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout) as error:
         what = _first_line(error)
         raise StoreUnreachable(f"{name}: the server cannot be reached ({what}); it is tried again") from None
     except psycopg.Error as error:

@@ -15,7 +15,7 @@ from felrec.store.sqlite import SqliteStore
 from places import Place
 from stores import NO_REBUILD, digest, fitted
 
-# A lease is given back when a member is closed, so it need not be short; a busy machine may hold a writer up for seconds.
+# A closed member gives its lease back, so it need not be short; a busy machine may hold a writer up for seconds.
 QUICK = replace(NO_REBUILD, lease_seconds=3.0)
 
 

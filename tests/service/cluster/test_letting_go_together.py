@@ -20,12 +20,12 @@ from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance.keeping_up import KeepingUp, begin_to_follow
 from felrec.service.maintenance.replaying import replay_store
 from felrec.store.postgres import PostgresStore
-from felrec.store.protocol import LET_GO
+from felrec.store.protocol import EMPTY_BASE, LET_GO
 from felrec.store.reading import read_contents
 from felrec.store.sqlite import SqliteStore
 from places import Place
 from postgresql import PostgresServer
-from stores import BASE, Given, fitted, made_up, post, submit
+from stores import BASE, Given, fitted, fitted_to, made_up, old_and_new_log, post, submit
 
 each_kind = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 DAY = 86_400.0
@@ -196,8 +196,29 @@ def test_a_store_that_follows_it_has_to_begin_again(place: Place, tmp_path: Path
 
 
 @each_kind
+def test_processes_whose_store_started_with_a_run_need_its_log(place: Place) -> None:
+    log = old_and_new_log()
+    both = [Member.open(place(), fitted_to(log), limits=FORGETTING, log=log) for _ in range(2)]
+    try:
+        wait_until(lambda: any(role(one) == "writer" for one in both))
+        writer, reader = sorted(both, key=role, reverse=True)
+        post(reader, LATELY)
+        let_go(writer)
+        catch_up(reader, writer)
+        for member in both:
+            assert (member._state.base, member._state.base_events) == (EMPTY_BASE, None)
+            assert member._state.users.known == 7 + 9
+            assert member.health().events == 100 + 400
+        last = state(writer)
+    finally:
+        for member in both:
+            member.close()
+    assert replayed(place) == last
+
+
+@each_kind
 def test_it_must_be_possible(place: Place) -> None:
-    with pytest.raises(ConfigError, match="felrec replay"):
+    with pytest.raises(ConfigError, match="training log of that run with --log"):
         Member.open(place(), fitted("felrec-s", BASE), limits=FORGETTING)
 
 

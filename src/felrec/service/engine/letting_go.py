@@ -120,11 +120,11 @@ class LettingGo:
         self.due = time.monotonic() + pause
 
     def _letting_go(self) -> Iterator[None]:
-        state, index = self._state, self._state.index
-        known, decided = (state.users.known, state.items.known), len(index.users)
+        state, decided = self._state, len(self._state.index.users)
+        known = state.users.known, state.items.known
         active, since = Active.none(len(state.users), len(state.items)), self._since()
-        for first in range(0, decided, _LOOK):
-            active.see(index.between(first, min(decided, first + _LOOK)), since)
+        for events in self._events(decided, _LOOK):
+            active.see(events, since)
             yield
         silent = known[0] - int(active.users.sum()), known[1] - int(active.items.sum())
         if silent[0] < _WORTH * known[0] and silent[1] < _WORTH * known[1]:
@@ -132,14 +132,22 @@ class LettingGo:
         self._successor = successor = Successor.of(self._store, state, self._limits)
         yield
         gone = 0
-        for first in range(0, decided, _COPY):
-            events = index.between(first, min(first + _COPY, decided))
+        for events in self._events(decided, _COPY):
             kept = events[active.of_both(events)]
             gone += len(events) - len(kept)
             yield from self._add(kept)
         yield from successor.committer.saver.finish()
         yield from self._take_over(successor, decided)
         _log.info("let go of %d users and %d items that were silent, with %d events", *silent, gone)
+
+    def _events(self, end: int, size: int) -> Iterator[Events]:
+        """The events of the base, then those of the journal up to a place, so many at a time."""
+        index, base = self._state.index, self._state.base_events
+        if base is not None:
+            for first in range(0, len(base.events), size):
+                yield base.between(first, first + size, self._state.users.empty)
+        for first in range(index.base, end, size):
+            yield index.between(first, min(first + size, end))
 
     def _take_over(self, successor: Successor, first: int) -> Iterator[None]:
         """Add the events since a place, also those of silent users, and go on with what was built."""
@@ -149,6 +157,8 @@ class LettingGo:
                 end = min(first + _COPY, len(index.users))
                 yield from self._add(index.between(first, end))
                 first = end
+            if self._state.base_events is not None:  # they are in the journal then
+                self._committer.put_notes(self._state.base_events.note(self._store.besides().notes))
             successor.finish(self._store)
             try:
                 self._committer.become(successor.committer)
@@ -177,8 +187,8 @@ class LettingGo:
 
 def check_letting_go(state: ServingState) -> None:
     """Raise ConfigError if users and items of a state cannot be let go while it serves."""
-    if state.base != EMPTY_BASE:
-        why = "the store started with the state of a run; make one with all events with felrec replay --log"
+    if state.base != EMPTY_BASE and state.base_events is None:
+        why = "the store started with the state of a run; give the training log of that run with --log"
         raise ConfigError(_REFUSED.format(why=why))
     if not isinstance(state.recommender, Servable):
         raise ConfigError(_REFUSED.format(why=f"{state.model.name} cannot do this; use felrec forget"))

@@ -15,6 +15,7 @@ from typing import Any
 
 from felrec.answers.types import Erasure, Item, Membership, Receipt, Rejected
 from felrec.data.events import EventColumns
+from felrec.data.log import InteractionLog
 from felrec.errors import (
     ChangesTrimmed,
     FelrecError,
@@ -26,6 +27,7 @@ from felrec.errors import (
     StoreUnreachable,
 )
 from felrec.fitted import FittedModel
+from felrec.service.engine.base_events import BaseEvents
 from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.cluster.commands import (
     Command,
@@ -95,6 +97,7 @@ class Member(ReadOnlyEngine):
         limits: Limits | None = None,
         empty: bool = False,
         clock: SteadyClock | None = None,
+        log: InteractionLog | None = None,
     ) -> Member:
         """Open a member on a store that others may have open; see `Engine.open`."""
         limits, clock = limits or Limits(), clock or SteadyClock()
@@ -107,8 +110,10 @@ class Member(ReadOnlyEngine):
                 else:
                     time.sleep(limits.lease_seconds / 10)
             follower = Follower(store, model, clock.now)
+            state = follower.state
+            state.base_events = BaseEvents.of(state.base, log) if log is not None else None
             if limits.forget_after < inf:
-                check_letting_go(follower.state)
+                check_letting_go(state)
             return cls(store, follower, limits, clock)
         except BaseException:
             store.close()
