@@ -138,7 +138,7 @@ def serve(
     if never_lead and not place.shared:
         raise ConfigError("--never-lead: nobody else has this store open; give --shared, or a database")
     state_limits = replace(limits.state(LIMITS, processes), may_lead=not never_lead)
-    base = read_log(log) if log and limits.forget_after else None
+    base = read_log(log, kinds=kinds) if log and limits.forget_after else None
     settings = state_limits, audit_log, limits.connections(), ab_trending, table, base
     announce = _announce if number == 0 else _say_nothing
     serve_run(run, place, listener, key_file, announce, *settings)
