@@ -16,6 +16,7 @@ from members import QUICK, follows, members, open_member, replayed, role, state,
 from felrec.errors import ConfigError, NotFound, StoreError
 from felrec.service.engine.cluster.member import Member
 from felrec.service.engine.engine import Engine
+from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance.keeping_up import KeepingUp, begin_to_follow
 from felrec.service.maintenance.replaying import replay_store
@@ -25,7 +26,7 @@ from felrec.store.reading import read_contents
 from felrec.store.sqlite import SqliteStore
 from places import Place
 from postgresql import PostgresServer
-from stores import BASE, Given, fitted, fitted_to, made_up, old_and_new_log, post, submit
+from stores import BASE, Given, digest, fitted, fitted_to, made_up, old_and_new_log, post, save, submit
 
 each_kind = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 DAY = 86_400.0
@@ -113,6 +114,32 @@ def test_another_writer_goes_on_after_it(place: Place) -> None:
         post(reader, made_up(50, start=1e9 + 501 * DAY, users=9, items=9, seed=3))
         last = state(reader)
     assert replayed(place) == last
+
+
+@each_kind
+def test_the_next_writer_saves_what_was_never_saved(place: Place) -> None:
+    """Blocks are counted anew after it: what was saved before then says nothing about the rows of now."""
+    unsaved = replace(FORGETTING, save_seconds=math.inf, save_work=math.inf)
+    with members(place, 2, unsaved) as (writer, reader):
+        begin(writer)
+        save(engine_of(writer))
+        wait_until(lambda: reader._keeper.standing.applied > 20)
+        let_go(writer)
+        catch_up(reader, writer)
+        post(writer, made_up(50, start=1e9 + 501 * DAY, users=9, items=9, seed=3))
+        catch_up(reader, writer)
+        for number in range(3):  # it looks what was saved between any two
+            post(writer, [("user 1", f"item {number}", 1e9 + 502 * DAY)])
+            catch_up(reader, writer)
+        writer.close(drain=False)
+        wait_until(lambda: role(reader) == "writer")
+        post(reader, [("user 2", "item 1", 1e9 + 503 * DAY)])
+        online = state(reader)
+        reader.close()  # saves
+    with place.alone("read") as store:
+        contents = store.load()
+    assert contents.applied == len(contents.blocks) - 1
+    assert digest(ServingState(fitted("felrec-s"), contents).recommender) == online == replayed(place)
 
 
 @each_kind

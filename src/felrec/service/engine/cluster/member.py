@@ -270,7 +270,7 @@ class Member(ReadOnlyEngine):
                     self._pending.heard(read_outcome(text))
             if len(entries) < _MOST:
                 self._current_at = seen
-            self._follower.unsaved.were_saved(self._keeper.standing.applied, self._state.index.blocks)
+            self._follower.were_saved(self._keeper.standing)
             if not entries and (self._keeper.held or self._follower.moved):
                 return
 
