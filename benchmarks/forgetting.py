@@ -1,10 +1,11 @@
 """Memory that letting go of silent users and items frees, and what posts notice of it.
 
-    python benchmarks/forgetting.py [--silent 150000] [--active 50000]
+    python benchmarks/forgetting.py [--silent 150000] [--active 50000] [--shared | --database postgresql://…]
 
 In a separate process a service gets users with one event each, a year and a half ago, then others with one event each
 now. Then it lets go of the first ones while posts of ten events arrive, as `felrec serve --forget-after 400d` does.
-Last, a new process opens the store.
+Last, a new process opens the store. With `--shared`, and in a database, it is the writer of a store that others might
+share.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from machine import describe
 
 from felrec import runs
 from felrec.data.events import EventColumns
+from felrec.service.engine.cluster.member import AnyEngine, Member
 from felrec.service.engine.engine import Engine
+from felrec.service.engine.letting_go import LettingGo
 from felrec.service.engine.limits import Limits
-from felrec.store.sqlite import SqliteStore
+from felrec.store.opening import is_address, open_store
 
 DAY = 86_400.0
 NOW = 1_700_000_000.0
@@ -40,16 +43,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--silent", type=int, default=150_000, help="users with one event, a year and a half ago")
     parser.add_argument("--active", type=int, default=50_000, help="users with one event now")
+    parser.add_argument("--shared", action="store_true", help="as one of several processes")
+    parser.add_argument("--database", help="PostgreSQL, in the namespace forgetting, which must not exist")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         what, store = arguments.worker
-        opened = Engine.open(SqliteStore(Path(store)), runs.load(Path("pretrained")), limits=LIMITS)
+        opened = open_engine(store, shared=arguments.shared or bool(arguments.database))
         print(json.dumps({"resident": memory("VmRSS")} if what == "restart" else measured(opened, arguments)))
         opened.close()
         return
     with tempfile.TemporaryDirectory(prefix="felrec-forgetting-") as folder:
-        store = Path(folder) / "store.sqlite"
+        store = arguments.database or str(Path(folder) / "store.sqlite")
         grown, again = in_own_process("grow", store, arguments), in_own_process("restart", store, arguments)
     print(f"{arguments.silent:,} silent users of {arguments.silent + arguments.active:,}")
     for name in ("empty", "before", "peak", "after"):
@@ -63,14 +68,33 @@ def main() -> None:
     print(describe()["cpu"])
 
 
-def in_own_process(what: str, store: Path, arguments: argparse.Namespace) -> dict[str, float]:
+def open_engine(store: str, *, shared: bool) -> AnyEngine:
+    namespace = "forgetting" if is_address(store) else None
+    opened, model = open_store(store, shared=shared, namespace=namespace), runs.load(Path("pretrained"))
+    if not shared:
+        return Engine.open(opened, model, limits=LIMITS)
+    member = Member.open(opened, model, limits=LIMITS)
+    while member._term is None:
+        time.sleep(0.01)
+    return member
+
+
+def letting_go(engine: AnyEngine) -> LettingGo:
+    if isinstance(engine, Engine):
+        return engine._letting_go
+    assert engine._term is not None
+    return engine._term.engine._letting_go
+
+
+def in_own_process(what: str, store: str, arguments: argparse.Namespace) -> dict[str, float]:
     sizes = ["--silent", str(arguments.silent), "--active", str(arguments.active)]
-    command = [sys.executable, __file__, *sizes, "--worker", what, str(store)]
+    how = ["--database", arguments.database] if arguments.database else ["--shared"] if arguments.shared else []
+    command = [sys.executable, __file__, *sizes, *how, "--worker", what, store]
     result: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return result
 
 
-def measured(engine: Engine, arguments: argparse.Namespace) -> dict[str, float]:
+def measured(engine: AnyEngine, arguments: argparse.Namespace) -> dict[str, float]:
     found: dict[str, float] = {"empty": memory("VmRSS")}
     for columns in posts("silent", arguments.silent, NOW - 550 * DAY, 1_000):
         engine.submit(columns).result()
@@ -81,7 +105,7 @@ def measured(engine: Engine, arguments: argparse.Namespace) -> dict[str, float]:
     found |= {"before": memory("VmRSS"), "file_before": engine.health().store_bytes}
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
     begun = time.perf_counter()
-    engine._letting_go.due = time.monotonic()  # not after a minute
+    letting_go(engine).due = time.monotonic()  # not after a minute
     found |= timed("meanwhile", engine, lambda seconds: engine._state.generation > 0 or seconds > 600)
     found["seconds"] = time.perf_counter() - begun
     time.sleep(1)
@@ -89,7 +113,7 @@ def measured(engine: Engine, arguments: argparse.Namespace) -> dict[str, float]:
     return found | {"after": memory("VmRSS"), "peak": memory("VmHWM"), "file_after": engine.health().store_bytes}
 
 
-def timed(name: str, engine: Engine, done: Callable[[float], bool]) -> dict[str, float]:
+def timed(name: str, engine: AnyEngine, done: Callable[[float], bool]) -> dict[str, float]:
     """Milliseconds of posts by known users until it is done."""
     taken, begun = list[float](), time.perf_counter()
     while not done(time.perf_counter() - begun):

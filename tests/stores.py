@@ -6,14 +6,17 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 
 from felrec.answers.types import Receipt, Rejected
 from felrec.data.events import EventColumns, Events
+from felrec.data.log import InteractionLog
 from felrec.data.seen import SeenPairs, pair_records
 from felrec.data.split import Sizes
 from felrec.data.vocabulary import Vocabulary
@@ -72,6 +75,26 @@ def fitted(name: str = "felrec-q", known: Events = NOTHING, seed: int = 0, **set
         clock=float(known.times.max(initial=0.0)),
         pairs=pair_records(known),
     )
+
+
+def old_and_new_log() -> InteractionLog:
+    """A hundred events long ago, then a hundred of other users and items 450 days later."""
+    age = ["old"] * 100 + ["new"] * 100
+    frame = pl.DataFrame(
+        {
+            "user": [f"{name} user {n % 7}" for n, name in enumerate(age)],
+            "item": [f"{name} item {n * 3 % 11}" for n, name in enumerate(age)],
+            "timestamp": [1e9 + n + 450 * 86_400 * (name == "new") for n, name in enumerate(age)],
+        }
+    )
+    return InteractionLog.from_frame(frame)
+
+
+def fitted_to(log: InteractionLog) -> FittedModel:
+    """FELRec-S after it has observed a whole log: a store can start with its state."""
+    fingerprint = f"{log.fingerprint}:{len(log)}:{len(log)}"
+    model = fitted("felrec-s", log.events)
+    return replace(model, user_ids=log.user_ids, item_ids=log.item_ids, fingerprint=fingerprint)
 
 
 def open_engine(path: Path, model: FittedModel | None = None, limits: Limits | None = None) -> Engine:

@@ -75,6 +75,10 @@ class StoreError(FelrecError):
     """A store cannot be used."""
 
 
+class StoreMissing(StoreError):
+    """There is no store at this path or address."""
+
+
 class StoreFull(StoreError):
     """The disk is full or the size limit is reached; nothing was written."""
 

@@ -232,7 +232,7 @@ def test_a_store_that_started_from_a_run_is_followed(store: Path, run: Path, log
     [
         (("s.sqlite", "--out", "new.sqlite"), "--follow needs the run"),
         (("s.sqlite", "pretrained", "--out", "n.sqlite", "--latest", "2026-11-17T12:00:00"), "cannot change times"),
-        (("postgresql://db/felrec", "pretrained", "--out", "new.sqlite"), "SQLite files only"),
+        (("s.sqlite", "pretrained", "--out", "n.sqlite", "--out-namespace", "shop"), "a file has no namespaces"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(arguments: tuple[str, ...], why: str, felrec: Felrec) -> None:
@@ -240,9 +240,26 @@ def test_what_cannot_be_followed_is_refused(arguments: tuple[str, ...], why: str
     assert (done.returncode, why in done.stderr) == (2, True), done.stderr
 
 
-def test_a_database_is_not_switched(felrec: Felrec) -> None:
-    done = felrec("switch", "postgresql://db/felrec", "new.sqlite", "pretrained")
-    assert (done.returncode, "between SQLite files only" in done.stderr) == (2, True), done.stderr
+@pytest.mark.parametrize("how", [(), ("--shared",)])
+def test_a_service_needs_the_log_of_a_run_to_let_go_of_its_users(
+    how: tuple[str, ...], store: Path, run: Path, log: Path, tmp_path: Path, felrec: Felrec
+) -> None:
+    asked = ("serve", run, "--store", store, "--port", "0", "--forget-after", "400d", *how)
+    other = tmp_path / "other.csv"
+    other.write_text("user,item,timestamp\nada,tea,1\nbob,jam,2\n")
+    for more, why in (((), "give the training log of that run with --log"), (("--log", other), "is not the log that")):
+        refused = felrec(*asked, *more)
+        assert (refused.returncode, why in refused.stderr) == (2, True), refused.stderr
+    with subprocess.Popen(
+        command(*asked, "--log", log), env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as served:
+        try:
+            assert served.stdout is not None
+            assert "serving at" in served.stdout.readline()
+            served.send_signal(signal.SIGTERM)
+            assert served.wait(60) == 0
+        finally:
+            served.kill()
 
 
 def test_replay_corrects_times_of_a_clock_that_was_ahead(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from itertools import count
@@ -16,7 +17,7 @@ from felrec import runs
 from felrec.errors import StoreError
 from felrec.service.engine.engine import Engine
 from felrec.store.opening import open_store
-from felrec.store.postgres_replacing import unfinished_namespace
+from felrec.store.postgres_schema import unfinished_namespace
 from postgresql import PostgresServer
 
 from .conftest import ENVIRONMENT, Felrec, command
@@ -127,16 +128,78 @@ def test_logs_and_items_are_imported_into_a_server(
             assert "stop all that serve it first, or send them the events" in refused.stderr
 
 
-def test_what_builds_a_file_anew_says_what_to_do_for_a_server(log: Path, tmp_path: Path, felrec: Felrec) -> None:
-    """No server is asked."""
-    for asked in (
-        ("import", log, "--store", "postgresql://db/felrec", "--late", "merge"),
-        ("forget", "postgresql://db/felrec", "--after", "400d"),
-    ):
-        refused = felrec(*asked)
-        assert refused.returncode == 2
-        assert "copy the store to a file with felrec replay" in refused.stderr
-        assert len(refused.stderr.splitlines()) == 1
+def test_silent_users_and_items_are_let_go_on_a_server(
+    tmp_path: Path, postgres: PostgresServer, namespace: str, felrec: Felrec, invoke: Invoke
+) -> None:
+    """The store is what a file becomes by the same command; the old one is kept on request."""
+    log = tmp_path / "log.csv"
+    lines = [f"old {n % 20},old {n * 7 % 31},{1_000_000_000 + n}" for n in range(300)]
+    lines += [f"user {n % 9},item {n * 5 % 7},{1_050_000_000 + n}" for n in range(200)]
+    log.write_text("user,item,timestamp\n" + "\n".join(lines) + "\n")
+    address, file = (postgres.address(), "--namespace", namespace), tmp_path / "file.sqlite"
+    invoke("import", log, "--store", *address)
+    invoke("import", log, "--store", file)
+    would = invoke("forget", *address, "--after", "400d", "--dry-run").stdout
+    assert "would let go of 20 users and 31 items" in would
+    assert "secret" not in would
+    with open_store(postgres.address(), shared=True, namespace=namespace):  # as a process that serves it
+        assert "stop all that serve it first" in felrec("forget", *address, "--after", "400d").stderr
+    done = invoke("forget", *address, "--after", "400d", "--keep").stdout
+    assert "let go of 20 users and 31 items without an event for 400d, with 300 events; 200 events are left" in done
+    invoke("forget", file, "--after", "400d")
+    bundled = Path("pretrained")
+    assert recommended(postgres.address(), bundled, namespace) == recommended(file, bundled)
+    kept = done.strip().splitlines()[-1].partition("(")[2].rstrip(")")
+    assert "500 events" in invoke("verify", postgres.address(), "--namespace", kept).stdout
+    assert "no problems found" in invoke("verify", *address).stdout
+    assert not exists(postgres.address(), unfinished_namespace(namespace))
+
+
+def test_older_events_are_merged_on_a_server(
+    tmp_path: Path, postgres: PostgresServer, namespace: str, invoke: Invoke
+) -> None:
+    later, older, file = tmp_path / "later.csv", tmp_path / "older.csv", tmp_path / "file.sqlite"
+    later.write_text("user,item,timestamp\nada,tea,1050000000\nbob,jam,1050000009\n")
+    older.write_text("user,item,timestamp\nada,jam,1040000000\nbob,tea,1040000001\n")
+    for place in ((postgres.address(), "--namespace", namespace), (file,)):
+        invoke("import", later, "--store", *place)
+        done = invoke("import", older, "--store", *place, "--late", "merge").stdout
+        assert "2 events merged, 0 already there; 4 in total; the store as it was: " in done
+    assert recommended(postgres.address(), Path("pretrained"), namespace) == recommended(file, Path("pretrained"))
+    with open_store(postgres.address(), "read", namespace=namespace) as store:
+        assert store.load().events.times.tolist() == [1.04e9, 1.04e9 + 1, 1.05e9, 1.05e9 + 9]
+
+
+@pytest.mark.parametrize("last", ["before", "after"])
+def test_a_store_that_is_written_anew_is_the_old_or_the_new_one(
+    last: str, tmp_path: Path, postgres: PostgresServer, namespace: str, invoke: Invoke
+) -> None:
+    """The process ends right before, or right after, the transaction that puts the new store in place."""
+    log = tmp_path / "log.csv"
+    log.write_text("user,item,timestamp\nada,tea,1000000000\nbob,jam,1050000000\n")
+    address = (postgres.address(), "--namespace", namespace)
+    invoke("import", log, "--store", *address)
+    forget = ("forget", *address, "--after", "400d")
+    start = f"""
+import os
+from felrec.store.postgres_database import PostgresDatabase
+whole = PostgresDatabase.give_way
+def ending(*given):
+    if {last!r} == "after":
+        whole(*given)
+    os._exit(9)
+PostgresDatabase.give_way = ending
+from felrec.cli import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", start, *forget], env=ENVIRONMENT, capture_output=True, check=False)
+    assert ended.returncode == 9
+    with open_store(postgres.address(), "read", namespace=namespace) as store:
+        assert store.verify() == []
+        assert len(store.load().events) == (1 if last == "after" else 2)
+    invoke(*forget)
+    with open_store(postgres.address(), "read", namespace=namespace) as store:
+        assert store.load().users == ["bob"]
 
 
 def test_a_backup_of_a_server_is_its_own_business(

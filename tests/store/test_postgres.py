@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -202,6 +203,16 @@ def test_who_stops_within_a_transaction_holds_nobody_up(postgres: PostgresServer
         with pytest.raises(NotLeader):
             old.commit(one_block())
         assert not old.lead("first", 60)
+
+
+def test_who_loads_a_store_may_take_its_time_between_two_portions(postgres: PostgresServer, namespace: str) -> None:
+    """The limit for sessions that hang within a transaction is for those that hold locks of the writer."""
+    with leading(postgres.address(), namespace, patience=0.5) as store:
+        store.commit(one_block())
+        with store._database.reading(large=True):
+            assert len(store._database.connection.execute("SELECT row FROM users").fetchall()) == 1
+            time.sleep(1.5)
+            assert len(store._database.connection.execute("SELECT row FROM blocks").fetchall()) == 1
 
 
 def test_a_restart_of_the_server_loses_nothing(postgres: PostgresServer, namespace: str) -> None:

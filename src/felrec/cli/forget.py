@@ -10,7 +10,7 @@ import typer
 
 from felrec.cli.durations import read_duration
 from felrec.cli.options import Device, LogColumns, with_option_groups
-from felrec.cli.stores import StoreAddress, TrainingLog, file_to_rewrite, require_extra, run_of
+from felrec.cli.stores import Namespace, StoreAddress, TrainingLog, require_extra, run_of, shown, to_rewrite
 
 
 @with_option_groups
@@ -26,6 +26,7 @@ def forget(
     log: TrainingLog = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say who and what would be let go.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the old store beside the new one.")] = False,
+    namespace: Namespace = None,
     device: Device = "cpu",
     *,
     columns: LogColumns,
@@ -42,32 +43,33 @@ def forget(
     Example:
       felrec forget store.sqlite --after 400d --dry-run
       felrec forget runs/q/store.sqlite runs/q --after 52w --log events.parquet
+      felrec forget postgresql://felrec@db/felrec --namespace shop-a --after 400d --keep
     """  # noqa: D301
     require_extra()
-    file = file_to_rewrite(store, "felrec forget")
-    seconds = read_duration(after, "--after")
+    place, name, seconds = to_rewrite(store, namespace), shown(store, namespace), read_duration(after, "--after")
     from felrec import runs
     from felrec.cli.progress import counting_bar
     from felrec.service.engine.identity import check_identity
     from felrec.service.engine.limits import Limits
     from felrec.service.maintenance.letting_go import without_silent
     from felrec.service.maintenance.replaying import fill_store, journal_of, notes_to_keep
-    from felrec.service.maintenance.rewriting import name_of_old, new_store, to_rewrite
+    from felrec.service.maintenance.rewriting import rewriting
 
-    model, base = runs.load(run_of(run, file), device=device), columns.read(log) if log else None
-    kept = name_of_old(file) if keep else None
-    with to_rewrite(file) as contents:
-        check_identity(str(file), contents.identity, model)
-        journal, gone = without_silent(journal_of(contents, base), seconds, time.time())
-        if gone.events and not dry_run:
+    model, base = runs.load(run_of(run, store), device=device), columns.read(log) if log else None
+    with rewriting(place) as old:
+        check_identity(name, old.contents.identity, model)
+        journal, gone = without_silent(journal_of(old.contents, base), seconds, time.time())
+        replaced = bool(gone.events) and not dry_run
+        if replaced:
+            notes = notes_to_keep(old.contents, base)
             with (
-                counting_bar(f"{file.name}: applying the other events again", len(journal)) as progress,
-                new_store(file, kept) as new,
+                counting_bar(f"{Path(name).name}: applying the other events again", len(journal)) as progress,
+                old.new_store(keep) as new,
             ):
-                fill_store(new, model, journal.blocks(Limits()), contents, notes_to_keep(contents, base), progress)
+                fill_store(new, model, journal.blocks(Limits()), old.contents, notes, progress)
     typer.echo(
-        f"{file}: {'would let' if dry_run else 'let'} go of {gone.users:,} users and {gone.items:,} items without an"
+        f"{name}: {'would let' if dry_run else 'let'} go of {gone.users:,} users and {gone.items:,} items without an"
         f" event for {after}, with {gone.events:,} events; {len(journal):,} events are left"
     )
-    if kept and gone.events and not dry_run:
-        typer.echo(f"the store as it was: {kept}")
+    if keep and replaced:
+        typer.echo(f"the store as it was: {old.kept}")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from felrec.cli.options import Device, Log, LogColumns, with_option_groups
-from felrec.cli.stores import Namespace, StoreOption, file_to_rewrite, require_extra, run_of, shown, store_of
+from felrec.cli.stores import Namespace, StoreOption, require_extra, run_of, shown, store_of, to_rewrite
 
 if TYPE_CHECKING:
     from felrec.data.log import InteractionLog
     from felrec.fitted import FittedModel
+    from felrec.store.location import StoreLocation
 
 
 @with_option_groups
@@ -89,8 +90,8 @@ def import_log(
             left_out = rows - len(events)
             typer.echo(f"{log}: left out {left_out:,} events with invalid ids: {'; '.join(reasons)}", err=True)
     if late == "merge":
-        file = file_to_rewrite(address, "felrec import --late merge")
-        if file.is_file() and _merged(file, model, events, columns.read(training_log) if training_log else None):
+        place, base = to_rewrite(address, namespace), columns.read(training_log) if training_log else None
+        if place.exists and _merged(place, name, model, events, base):
             return
         late = "refuse"  # the store has no newer event
     engine = Engine.open(open_store(address, namespace=namespace), model, empty=empty)
@@ -110,29 +111,30 @@ def import_log(
     )
 
 
-def _merged(path: Path, model: FittedModel, events: InteractionLog, base: InteractionLog | None) -> bool:
+def _merged(
+    place: StoreLocation, name: str, model: FittedModel, events: InteractionLog, base: InteractionLog | None
+) -> bool:
     """Merge a log into a store; returns False, and changes nothing, if none of its events would be late."""
     from felrec.cli.progress import counting_bar
     from felrec.service.engine.identity import check_identity
     from felrec.service.engine.limits import Limits
     from felrec.service.maintenance.merging import comes_late, merge_log
     from felrec.service.maintenance.replaying import fill_store
-    from felrec.service.maintenance.rewriting import name_of_old, new_store, to_rewrite
+    from felrec.service.maintenance.rewriting import rewriting
 
-    with to_rewrite(path) as contents:
-        check_identity(str(path), contents.identity, model)
-        if not comes_late(contents, events):
+    with rewriting(place) as old:
+        check_identity(name, old.contents.identity, model)
+        if not comes_late(old.contents, events):
             return False
-        journal, notes, done = merge_log(contents, events, base)
-        kept = name_of_old(path)
+        journal, notes, done = merge_log(old.contents, events, base)
         if done.events:
             with (
-                counting_bar(f"{path.name}: applying all events again", len(journal)) as progress,
-                new_store(path, kept) as new,
+                counting_bar(f"{Path(name).name}: applying all events again", len(journal)) as progress,
+                old.new_store(True) as new,
             ):
-                fill_store(new, model, journal.blocks(Limits()), contents, notes, progress)
+                fill_store(new, model, journal.blocks(Limits()), old.contents, notes, progress)
     typer.echo(
-        f"{path}: {done.events:,} events merged, {done.before:,} already there; {len(journal):,} in total"
-        f"{f'; the store as it was: {kept}' if done.events else ''}"
+        f"{name}: {done.events:,} events merged, {done.before:,} already there; {len(journal):,} in total"
+        f"{f'; the store as it was: {old.kept}' if done.events else ''}"
     )
     return True

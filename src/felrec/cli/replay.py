@@ -11,11 +11,12 @@ import typer
 
 from felrec.cli.follow import keep_up
 from felrec.cli.options import Device, LogColumns, with_option_groups
-from felrec.cli.stores import Namespace, StoreAddress, TrainingLog, require_extra, shown, store_file
+from felrec.cli.stores import Namespace, StoreAddress, TrainingLog, require_extra, shown
 from felrec.errors import ConfigError
 
 if TYPE_CHECKING:
     from felrec.data.log import InteractionLog
+    from felrec.store.location import StoreLocation
     from felrec.store.protocol import Contents, SharedStore
 
 
@@ -59,8 +60,7 @@ def replay(
     that was killed is removed by the next one.
 
     With --follow it then applies the events that arrive, so that felrec switch can move a service to the new store
-    without a stop. Both are files, and the service must run with --processes or --shared. The same command goes on
-    after Ctrl-C.
+    without a stop. A service on a file must run with --processes or --shared. The same command goes on after Ctrl-C.
 
     --latest corrects the times of events that were stored while the machine's clock was ahead.
 
@@ -68,6 +68,7 @@ def replay(
     Example:
       felrec replay runs/q/store.sqlite runs/better --out runs/better/store.sqlite --log events.parquet
       felrec replay store.sqlite runs/better --out new.sqlite --follow
+      felrec replay postgresql://db/felrec runs/better --out postgresql://db/felrec --out-namespace better --follow
       felrec replay store.sqlite pretrained --out corrected.sqlite --latest 2026-11-17T12:00:00
       felrec replay store.sqlite --out postgresql://felrec@db/felrec --namespace shop-a
       felrec replay postgresql://felrec@db/felrec --namespace shop-a --out store.sqlite
@@ -75,16 +76,18 @@ def replay(
     if run is None and (log or latest):
         raise ConfigError("--log and --latest need the run whose weights the new store gets; give its directory")
     require_extra()
-    if follow:
-        if run is None or latest:
-            raise ConfigError("--follow needs the run whose weights the new store gets, and cannot change times")
-        _follow(store, run, out, columns.read(log) if log else None, device)
-        return
     from felrec.service.maintenance.rewriting import store_at
+    from felrec.store.location import StoreLocation
     from felrec.store.opening import is_address, open_store
 
     here = namespace if is_address(store) or not is_address(out) else None
     there = new_namespace or (namespace if is_address(out) else None)
+    if follow:
+        if run is None or latest:
+            raise ConfigError("--follow needs the run whose weights the new store gets, and cannot change times")
+        both = StoreLocation.of(store, here), StoreLocation.of(out, there)
+        _follow(*both, run, columns.read(log) if log else None, device)
+        return
     with store_at(out, there) as new:
         with open_store(store, "read", namespace=here) as old:
             contents = old.load()
@@ -120,22 +123,17 @@ def _replay(
     return f"{len(new.load().events):,} events replayed with {model.name} of {run}"
 
 
-def _follow(store: str, run: Path, out: str, base: InteractionLog | None, device: str) -> None:
+def _follow(old: StoreLocation, new: StoreLocation, run: Path, base: InteractionLog | None, device: str) -> None:
     from felrec import runs
     from felrec.service.maintenance.keeping_up import begin_to_follow
-    from felrec.service.maintenance.rewriting import new_store
-    from felrec.store.sqlite import SqliteStore
+    from felrec.service.maintenance.rewriting import store_at
 
-    here, there = store_file(store), store_file(out)
-    if here is None or there is None:
-        raise ConfigError("--follow is for SQLite files only; on PostgreSQL stop the service, then replay")
-    here, there = here.resolve(), there.resolve()  # they are noted in the stores
-    if not there.exists():
-        with new_store(there) as new:
-            with SqliteStore(here, "read") as old:
-                contents = old.load()
+    if not new.exists:
+        with store_at(new.address, new.namespace) as filled:
+            with old.open("read") as store:
+                contents = store.load()
             contents.inbox.clear()  # the service is about to do it: it comes as a change
-            done = _replay(contents, new, run, base, None, device)
-            begin_to_follow(new, contents, str(here))
-        typer.echo(f"{there}: {done}")
-    keep_up(here, there, runs.load(run, device=device))
+            done = _replay(contents, filled, run, base, None, device)
+            begin_to_follow(filled, contents, old.name)
+        typer.echo(f"{new.name}: {done}")
+    keep_up(old, new, runs.load(run, device=device))

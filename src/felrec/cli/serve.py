@@ -66,6 +66,12 @@ def serve(
             "--ab-trending", metavar="SHARE", min=0, max=0.99, help="Share of users who get trending items, as a test."
         ),
     ] = 0.0,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log", metavar="LOG", help="For --forget-after: training log of the run that the store started from."
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads per computation.")] = 1,
     *,
     limits: LimitOptions,
@@ -121,19 +127,19 @@ def serve(
 
     import torch
 
+    from felrec.data.reading.sources import read_log
     from felrec.service.http.audit import AuditLog, Digests
     from felrec.service.http.server import LIMITS, StorePlace, serve_run
 
     log_to_stderr()
     torch.set_num_threads(threads)  # requests run concurrently, so one thread each is enough
-    log = AuditLog(audit, Digests.beside(path or audit)) if audit else None
+    audit_log = AuditLog(audit, Digests.beside(path or audit)) if audit else None
     place = StorePlace(address, namespace, shared or processes > 1 or path is None)
     if never_lead and not place.shared:
         raise ConfigError("--never-lead: nobody else has this store open; give --shared, or a database")
-    if limits.forget_after and place.shared:
-        raise ConfigError("--forget-after: processes share this store; stop them and use felrec forget")
     state_limits = replace(limits.state(LIMITS, processes), may_lead=not never_lead)
-    settings = state_limits, log, limits.connections(), ab_trending, table
+    base = read_log(log, kinds=kinds) if log and limits.forget_after else None
+    settings = state_limits, audit_log, limits.connections(), ab_trending, table, base
     announce = _announce if number == 0 else _say_nothing
     serve_run(run, place, listener, key_file, announce, *settings)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from felrec.errors import ConfigError, how_to_install
+
+if TYPE_CHECKING:
+    from felrec.store.location import StoreLocation
 
 StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="File of the store.")]
 StoreAddress = Annotated[str, typer.Argument(metavar="STORE", help="File of the store, or postgresql://….")]
@@ -50,15 +53,15 @@ def store_file(address: str) -> Path | None:
     return None if "://" in address else Path(address)
 
 
-def file_to_rewrite(address: str, command: str) -> Path:
-    """The file of a store that a command builds anew; ConfigError, which says what to do instead, for a database."""
-    file = store_file(address)
-    if file is None:
-        raise ConfigError(
-            f"{command} works on a file: stop the service, copy the store to a file with felrec replay, use {command}"
-            " there, and copy it back to another namespace"
-        )
-    return file
+def to_rewrite(address: str, namespace: str | None) -> StoreLocation:
+    """A store that a command builds anew; the path of a file stays as it is given, because a link is refused."""
+    from felrec.store.location import StoreLocation
+    from felrec.store.opening import refuse_namespace
+
+    if store_file(address) is None:
+        return StoreLocation.of(address, namespace)
+    refuse_namespace(address, namespace)
+    return StoreLocation(address)
 
 
 def store_of(run: Path) -> Path:

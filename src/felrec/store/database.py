@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -43,6 +44,13 @@ class Database(Protocol):
         """
         ...
 
+    def taking_from(self, other: Database) -> AbstractContextManager[Callable[[str], None]]:
+        """Around `transaction`: what it is given replaces a table by that of another store, which has no transaction.
+
+        StoreBusy if a process reads the table for too long.
+        """
+        ...
+
     def reading(self, *, large: bool = False) -> AbstractContextManager[None]:
         """A read transaction: all reads see the same snapshot. `large` results are not kept in memory as a whole."""
         ...
@@ -57,6 +65,13 @@ class Database(Protocol):
 
     def lock_lease(self, connection: Connection) -> None:
         """Within `appending`: let nobody else take or renew the lease before the transaction ends."""
+        ...
+
+    def close_inbox(self) -> None:
+        """Within `transaction`: wait for appends to the inbox that are under way; others wait until it ends.
+
+        An append that has waited sees what the transaction wrote.
+        """
         ...
 
     def unseat(self, connection: Connection, leader: Leader) -> None:

@@ -80,7 +80,9 @@ def _number(connection: Connection, found: Found) -> int:
     if rows := found.fetchall():
         return int(rows[0][0])
     moved = connection.execute("SELECT value FROM meta WHERE name = ?", (_MOVED,)).fetchall()
-    raise StoreMoved(f"{json.loads(str(moved[0][0]))['store']} has taken the place of this store; nothing was stored")
+    noted = json.loads(str(moved[0][0]))
+    namespace = f" ({noted['namespace']})" if noted.get("namespace") else ""
+    raise StoreMoved(f"{noted['store']}{namespace} has taken the place of this store; nothing was stored")
 
 
 def _replace_notes(connection: Connection, append: _Append) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from felrec.errors import StoreError
+from felrec.errors import StoreDamaged, StoreError
 from felrec.store.postgres_database import Mode, PostgresDatabase
-from felrec.store.protocol import Standing
+from felrec.store.postgres_schema import unfinished_namespace
+from felrec.store.protocol import LET_GO, Contents, Replaceable, Standing
 from felrec.store.sql_store import SqlStore
 
 NAMESPACE = "felrec"
@@ -39,8 +41,13 @@ class PostgresStore(SqlStore):
         super().__init__(
             PostgresDatabase(address, mode, namespace=namespace, shared=shared, patience=patience, listen=listen)
         )
-        self._namespace, self._size, self._size_until = namespace, 0, 0.0
+        self._address, self._namespace, self._size, self._size_until = address, namespace, 0, 0.0
         self._measure()
+
+    @property
+    def place(self) -> str:
+        """See SharedStore."""
+        return self._address
 
     def backup(self, path: Path) -> None:
         """Refuse: the server has better ways."""
@@ -49,6 +56,45 @@ class PostgresStore(SqlStore):
             " its events to a file with felrec export"
         )
 
+    @property
+    def alone(self) -> bool:
+        """See Replaceable."""
+        return not self._database.shared
+
+    def load(self) -> Contents:
+        """Read everything, and again if users and items were let go meanwhile.
+
+        What a transaction reads of a table is as of its beginning, but which table has a name is as of now.
+        """
+        while True:
+            before = self.notes().get(LET_GO)
+            try:
+                contents = super().load()
+            except StoreDamaged:
+                if self.notes().get(LET_GO) == before:
+                    raise
+            else:
+                if self.notes().get(LET_GO) == before:
+                    return contents
+
+    @classmethod
+    def empty(cls, address: str, namespace: str) -> PostgresStore:
+        """A store to fill; what an earlier attempt left there is removed. StoreBusy if another process fills it."""
+        store = cls(address, namespace=namespace)
+        if not store.is_empty:
+            store.discard()
+            store = cls(address, namespace=namespace)
+        return store
+
+    def beside(self) -> PostgresStore:
+        """See Replaceable. Needs the right to create a schema."""
+        return PostgresStore.empty(self._address, unfinished_namespace(self._namespace))
+
+    def become(self, other: Replaceable, change: bytes | None = None) -> None:
+        """See Replaceable."""
+        assert isinstance(other, PostgresStore)
+        self.take_rows(other, change)
+
     def occupied(self, namespace: str) -> bool:
         """Whether a namespace of the same database has tables, be they of a store or not."""
         return self._database.has_tables_in(namespace)
@@ -56,6 +102,18 @@ class PostgresStore(SqlStore):
     def publish(self, namespace: str) -> None:
         """Close the store and make it that of another namespace, which must have no tables, in one step."""
         self._database.rename(namespace)
+        self.close()
+
+    def give_way(self, other: PostgresStore, keep: str | None) -> None:
+        """Close both stores and make the other one that of this namespace, in one step.
+
+        This one, which no other process may have open, becomes that of the namespace `keep`, or is removed.
+        """
+        counters = replace(other._database.counters, change=self._database.counters.change + 1)
+        with other._database.transaction(counters):  # a process that was away for long loads everything again
+            pass
+        self._database.give_way(other._database, keep)
+        other.close()
         self.close()
 
     def discard(self) -> None:

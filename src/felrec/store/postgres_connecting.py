@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from itertools import count
 from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import errors
@@ -22,7 +23,10 @@ from felrec.store.connection import Found
 
 OLDEST = 130_000  # version 13
 _NAMESPACE = re.compile(r"(?!pg_|public$|information_schema$)[a-z][a-z0-9_-]{0,47}")
+_LOADING = 600_000  # milliseconds that a large result may be worked on between two portions
 _AT_ONCE = 512  # rows of a large result that are fetched at a time
+_SECRETS = "password", "sslpassword"
+_SAME_SERVER = {"host": "", "hostaddr": "", "port": "5432", "user": ""}  # with what is meant by nothing
 _cursors = count()
 _Result = TypeVar("_Result")
 
@@ -48,6 +52,34 @@ def without_secrets(address: str) -> str:
     host = str(given.get("host", "")).replace("/", "%2F")
     port = f":{given['port']}" if given.get("port") else ""
     return f"postgresql://{user}{host}{port}/{given.get('dbname', '')}"
+
+
+def without_password(address: str) -> str:
+    """An address that others may read, with all but its passwords.
+
+    >>> without_password("postgresql://felrec:secret@db/shop?sslmode=require")
+    'postgresql:///?user=felrec&dbname=shop&host=db&sslmode=require'
+    """
+    return _spelled({name: value for name, value in _parsed(address).items() if name not in _SECRETS})
+
+
+def with_password_of(address: str, other: str) -> str:
+    """An address with the passwords of another one, if that is of the same user of the same server.
+
+    >>> with_password_of("postgresql://felrec@db/shop", "postgresql://felrec:secret@db:5432/another")
+    'postgresql:///?user=felrec&dbname=shop&host=db&password=secret'
+    >>> with_password_of("postgresql://felrec@db2/shop", "postgresql://felrec:secret@db/shop")
+    'postgresql://felrec@db2/shop'
+    """
+    given, known = _parsed(address), _parsed(other)
+    if any(given.get(name, default) != known.get(name, default) for name, default in _SAME_SERVER.items()):
+        return address
+    return _spelled({**{name: known[name] for name in _SECRETS if name in known}, **given})
+
+
+def _spelled(given: dict[str, Any]) -> str:
+    """An address. Hosts, which may be several or a folder, are among its parameters."""
+    return f"postgresql:///?{urlencode(given, quote_via=quote)}"
 
 
 def _parsed(address: str) -> dict[str, Any]:
@@ -171,6 +203,8 @@ class PostgresConnection:
         try:
             with nullcontext() if large else connection.pipeline():
                 self.execute(begin)
+                if large:  # the session has a limit for those who write, and hold locks
+                    self.execute(f"SET LOCAL idle_in_transaction_session_timeout TO {_LOADING}")
                 with self._in_portions() if large else nullcontext():
                     yield
                 self.execute("COMMIT")
@@ -216,13 +250,15 @@ def translated(name: str) -> Iterator[None]:
         yield
     except errors.DiskFull:
         raise StoreFull(f"{name}: the server has no space left; free some space there, then write again") from None
+    except (errors.FeatureNotSupported, errors.SyntaxError) as error:  # of a system that is not quite PostgreSQL
+        raise StoreError(f"{name}: the server cannot do this ({_first_line(error)}); nothing was changed") from None
     except errors.ReadOnlySqlTransaction:
         raise StoreError(f"{name}: the server is read-only; give the address of the primary") from None
     except errors.InsufficientPrivilege as error:
         raise StoreError(f"{name}: {_first_line(error)}; GRANT it, or connect as the owner of the schema") from None
     except (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure):
         raise StoreBusy(f"{name}: another process is writing; try again") from None
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+    except (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout) as error:
         what = _first_line(error)
         raise StoreUnreachable(f"{name}: the server cannot be reached ({what}); it is tried again") from None
     except psycopg.Error as error:

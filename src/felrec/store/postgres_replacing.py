@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 
 from felrec.errors import StoreDamaged, StoreError
 from felrec.store.postgres import NAMESPACE, PostgresStore
 from felrec.store.postgres_connecting import check_namespace, without_secrets
+from felrec.store.postgres_schema import unfinished_namespace
 
 
 @contextmanager
@@ -19,12 +19,11 @@ def new_namespace(address: str, namespace: str | None) -> Iterator[PostgresStore
     removes it.
     """
     wanted = check_namespace(namespace or NAMESPACE)
-    store = _empty_store(address, unfinished_namespace(wanted))
+    store = PostgresStore.empty(address, unfinished_namespace(wanted))
     try:
         _refuse_occupied(store, address, wanted)
         yield store
-        if findings := store.verify():
-            raise StoreDamaged(f"{store.name}: the new store is damaged, so nothing was changed ({findings[0]})")
+        _verify(store)
         _refuse_occupied(store, address, wanted)
         store.publish(wanted)
     except BaseException:
@@ -34,21 +33,27 @@ def new_namespace(address: str, namespace: str | None) -> Iterator[PostgresStore
         raise
 
 
-def unfinished_namespace(namespace: str) -> str:
-    """Where the store of a namespace is written until it is complete: as short for a long name as for a short one.
+@contextmanager
+def replaced_namespace(old: PostgresStore, keep: str | None) -> Iterator[PostgresStore]:
+    """A store to fill. Once the block has ended and the store is verified it takes the place of the old one.
 
-    >>> unfinished_namespace("shop-a")
-    'unfinished-13852922'
+    That stays under the name `keep`, if given. Both are closed then. A kill leaves only a schema beside, as above.
     """
-    return f"unfinished-{blake2b(namespace.encode(), digest_size=4).hexdigest()}"
+    new = old.beside()
+    try:
+        yield new
+        _verify(new)
+        old.give_way(new, keep)
+    except BaseException:
+        with suppress(StoreError, StoreDamaged):
+            new.discard()
+        new.close()
+        raise
 
 
-def _empty_store(address: str, namespace: str) -> PostgresStore:
-    store = PostgresStore(address, namespace=namespace)  # StoreBusy if another process is writing it
-    if not store.is_empty:
-        store.discard()
-        store = PostgresStore(address, namespace=namespace)
-    return store
+def _verify(store: PostgresStore) -> None:
+    if findings := store.verify():
+        raise StoreDamaged(f"{store.name}: the new store is damaged, so nothing was changed ({findings[0]})")
 
 
 def _refuse_occupied(store: PostgresStore, address: str, namespace: str) -> None:

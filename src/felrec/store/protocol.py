@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from felrec.errors import StoreError
 EMPTY_BASE = "empty"  # the base of a store that started without events
 ERASING = "erasing"  # the note of an erasure that is not finished: its user, and the item rows below which it is
 
+LET_GO = "let_go"  # the note of how often users and items were let go: rows mean others after each time
 MOVED = "moved"  # the note of a store that another one has taken the place of: it takes no more commands
 
 
@@ -270,6 +271,11 @@ class SharedStore(Store, Protocol):
     process believed when it called them: the token of the lease is compared within the transaction.
     """
 
+    @property
+    def place(self) -> str:
+        """The path or address with which it was opened: it may have a password, unlike the name."""
+        ...
+
     def append(
         self,
         kind: str,
@@ -288,6 +294,10 @@ class SharedStore(Store, Protocol):
 
     def notes(self) -> dict[str, str]:
         """All notes as they are now: where a stream was left, for example. Any thread."""
+        ...
+
+    def drop_notes(self, names: Sequence[str]) -> None:
+        """Remove notes that only a process that does not lead cares for. Any thread of any process."""
         ...
 
     def commands(self, most: int, skip: Collection[int] = (), seconds: float = 0.0) -> list[Command]:
@@ -325,13 +335,12 @@ class SharedStore(Store, Protocol):
         ...
 
 
-@runtime_checkable
 class Replaceable(Store, Protocol):
-    """A store whose whole content can be replaced while an engine has it open. Only the thread that commits may."""
+    """A store whose events and state can be replaced by others while engines have it open. Only the writer may."""
 
     @property
     def alone(self) -> bool:
-        """Whether no other process can have it open, as it must be for this."""
+        """Whether no other process can have it open."""
         ...
 
     def besides(self) -> Besides:
@@ -346,6 +355,10 @@ class Replaceable(Store, Protocol):
         """Close a store that `beside` made and remove it."""
         ...
 
-    def become(self, other: Replaceable) -> None:
-        """Take over the content of a store that `beside` made, in one step: a kill leaves one or the other."""
+    def become(self, other: Replaceable, change: bytes | None = None) -> None:
+        """Take over the content of a store that `beside` made, in one step: a kill leaves one or the other.
+
+        If other processes share it, `change` is the entry of the change log from which they learn it. StoreBusy, and
+        nothing has changed, if one of them loads the store at this moment.
+        """
         ...

@@ -32,4 +32,5 @@ CREATE INDEX answers_by_end ON answers (expires);
 # A page has rows k * n to (k + 1) * n - 1 of every table of the state. A part of a save has rows between `first` and
 # `last`, which are newer than those of the pages and of earlier parts. Numbers of the inbox are never used twice.
 
+ROW_TABLES = "users", "items", "base", "blocks", "pages", "saves"  # which speak of users and items by their rows
 PART = 65_536  # pairs per part of the base

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,6 +20,8 @@ from felrec.store.database import Database
 from felrec.store.inbox import Inbox, check_inbox, count_commands, read_commands, remove_commands
 from felrec.store.leading import Leader, put_leader, read_leader
 from felrec.store.protocol import (
+    LET_GO,
+    MOVED,
     Base,
     Batch,
     Besides,
@@ -42,7 +44,7 @@ from felrec.store.reading import (
     read_meta,
 )
 from felrec.store.records import encode_events, events_in
-from felrec.store.schema import PART
+from felrec.store.schema import PART, ROW_TABLES
 from felrec.store.state_writing import StateWriter
 from felrec.store.writing import (
     add_ids,
@@ -68,6 +70,11 @@ class SqlStore(ABC):
     def name(self) -> str:
         """The path or address."""
         return self._database.name
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """The path or address with which it was opened; see SharedStore."""
 
     @property
     def is_empty(self) -> bool:
@@ -159,6 +166,8 @@ class SqlStore(ABC):
             if (batch.first_user, batch.first_item) != (counters.users, counters.items):
                 raise StoreError(f"{self.name}: the batch does not match the rows of the store; this is a bug")
             connection = self._database.connection
+            if MOVED in batch.notes:  # nothing may become durable in the inbox after the last look at it
+                self._database.close_inbox()
             counters.users += len(batch.users)
             counters.items += len(batch.items)
             add_ids(connection, "users", batch.first_user, batch.users)
@@ -223,6 +232,32 @@ class SqlStore(ABC):
             self._database.clean()
         return not self._database.unclean
 
+    def take_rows(self, other: SqlStore, change: bytes | None) -> None:
+        """Replace users, items, events and state by those of another store, in one transaction, and remove that."""
+        mine, identity, tables = self._next_counters(), other.identity, other._database.tables
+        counters = replace(
+            other._database.counters,
+            attributes=mine.attributes,
+            changes=mine.changes,
+            journalled=mine.journalled,
+            change=mine.change,
+        )
+        with self._database.taking_from(other._database) as take, self._database.transaction(counters):
+            for table in ROW_TABLES:
+                take(table)
+            connection, times = self._database.connection, int(self.notes().get(LET_GO, 0))
+            put_meta(connection, "identity", to_json(asdict(identity)))
+            put_meta(connection, "tables", to_json(tables))
+            put_notes(connection, {LET_GO: str(times + 1)})
+            put_change(connection, change, counters)
+        self._database.tables, self._state = tables, StateWriter(self._database)
+        with suppress(StoreError):  # it is empty, or a copy; the next attempt removes it too
+            other.discard()
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Close the store and remove it."""
+
     def _next_counters(self) -> Counters:
         counters = self._database.counters
         return replace(counters, state=list(counters.state or ()), changes=counters.changes + 1)
@@ -243,6 +278,11 @@ class SqlStore(ABC):
         """All notes as they are now. Any thread."""
         with self._database.looking() as connection:
             return notes_of(read_meta(connection, self._database.damaged))
+
+    def drop_notes(self, names: Sequence[str]) -> None:
+        """Remove notes. Any thread of any process."""
+        with self._database.appending() as connection:
+            connection.executemany("DELETE FROM meta WHERE name = ?", [(f"note:{name}",) for name in names])
 
     def commands(self, most: int, skip: Collection[int] = (), seconds: float = 0.0) -> list[Command]:
         """The oldest commands of the inbox, without those the caller already works on; waits for the first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from felrec.errors import StoreDamaged, StoreError
+from felrec.errors import StoreDamaged, StoreError, StoreMissing
 from felrec.files import publish
 from felrec.store.connecting import translated
 from felrec.store.copying import copy_database, unfinished_copy
@@ -46,6 +46,11 @@ class SqliteStore(SqlStore):
             self.limit(self._max_bytes)
 
     @property
+    def place(self) -> str:
+        """See SharedStore."""
+        return str(self.path)
+
+    @property
     def alone(self) -> bool:
         """See Replaceable."""
         return not self._shared
@@ -84,9 +89,12 @@ class SqliteStore(SqlStore):
         self.close()
         remove_store(self.path)
 
-    def become(self, other: Replaceable) -> None:
-        """See Replaceable."""
+    def become(self, other: Replaceable, change: bytes | None = None) -> None:
+        """See Replaceable. A file that others have open is copied into; else the other one takes its place."""
         assert isinstance(other, SqliteStore)
+        if self._shared:
+            self.take_rows(other, change)
+            return
         other.close()
         self.close()  # the name is free for a moment: a second service that starts just then is refused, or this one
         make_way(self.path, other.path)
@@ -122,7 +130,7 @@ def _bytes_of(file: Path) -> int:
 
 def _check_path(path: Path, mode: Mode) -> None:
     if mode != "create" and not path.is_file():
-        raise StoreError(f"{path}: no such store; check the path, or create one with felrec serve or felrec import")
+        raise StoreMissing(f"{path}: no such store; check the path, or create one with felrec serve or felrec import")
     if not path.absolute().parent.is_dir():
         raise StoreError(f"{path}: there is no directory {path.parent}; create it, or choose another path")
     if mode != "read" and path.is_file() and path.stat().st_nlink > 1:

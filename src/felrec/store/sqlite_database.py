@@ -1,4 +1,4 @@
-"""The open file of a store: its locks, its head and counters, and transactions on it."""
+"""The open file of a store as a database: its counters, who may write, and transactions on it."""
 
 from __future__ import annotations
 
@@ -6,51 +6,34 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import apsw
 
-from felrec.data.events import all_rows
-from felrec.errors import NotLeader, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreLost, StoreMismatch
+from felrec.errors import NotLeader, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreLost
 from felrec.store.change_log import trim_changes
 from felrec.store.checkpointing import Checkpointer
 from felrec.store.checksums import to_json
-from felrec.store.connecting import DAMAGED, FOREIGN, WAIT, connect, connect_read_only, translated, wait_for_others
+from felrec.store.connecting import translated
 from felrec.store.connection import Connection
-from felrec.store.copying import make_private
-from felrec.store.database import News
-from felrec.store.file_locks import FileLocks
+from felrec.store.database import Database, News
 from felrec.store.flushing import Flusher
-from felrec.store.format_1 import renew_answers
-from felrec.store.format_2 import read_single_rows
 from felrec.store.leading import Leader, put_leader, read_leader
 from felrec.store.mark import Mark, MarkFile
 from felrec.store.protocol import TableSpec
 from felrec.store.reading import Counters, StateReader, read_counts
-from felrec.store.schema import APPLICATION, FORMAT, SHARED_TABLES, STATE_TABLES, TABLES
+from felrec.store.sqlite_file import SqliteFile
 from felrec.store.sqlite_side import SideConnections
-from felrec.store.state_rows import changed_pages, read_state
-from felrec.store.writing import put_meta, put_records
+from felrec.store.writing import put_meta
 
 _log = logging.getLogger(__name__)
 
 Mode = Literal["create", "write", "read"]
-_PRAGMAS = (
-    "journal_mode=WAL",
-    "synchronous=FULL",
-    "secure_delete=ON",
-    "journal_size_limit=67108864",
-    "wal_autocheckpoint=0",  # see Checkpointer
-)
-# The formats since which answers expire by `Store.seconds`, the state has pages, and processes can share a store.
-_STEADY_CLOCK, _PAGES, _SHARED = 2, 3, 5
-_DAY = 86_400.0  # seconds for which answers of format 1 are kept
 _LONG = 1.0  # seconds of a transaction after which it renews the lease, which nobody could do meanwhile
 _RETRY = 1.0  # seconds between two attempts to write to a store that could not be written
-_EMPTY = "{name} is an empty file; create a store with felrec serve or felrec import"
 _MISSING = (
     "{name}: {what}: its write-ahead log was damaged or removed, or an older copy was put in its place; find the file"
     " or restore a backup; then, or to go on without them, run felrec verify {name} --accept-loss"
@@ -67,12 +50,10 @@ class SqliteDatabase:
         self.counters, self.tables = Counters(), list[TableSpec]()
         self.missing: str | None = None  # acknowledged changes that the file lacks
         self.unclean = False  # old pages of an erased user may still be in the write-ahead log
-        self.connection: apsw.Connection
         self.token, self.leading = 0, False
-        self.format = 0
         self._id = ""
         self._counted = time.monotonic()  # when the seconds of the counters were right
-        self._locks, self._mark = FileLocks(path, shared), MarkFile(path)
+        self._file, self._mark = SqliteFile(path, shared=shared), MarkFile(path)
         self._side, self._turn = SideConnections(path), threading.RLock()
         self._refusal: StoreError | None = None  # why the store is open for reading only
         self._lost: str | None = None  # why it can never be written again
@@ -90,6 +71,11 @@ class SqliteDatabase:
 
     # Opening
 
+    @property
+    def connection(self) -> apsw.Connection:
+        """See Database.connection."""
+        return self._file.connection
+
     def _open(self, mode: Mode, accept_loss: bool) -> None:
         try:
             self._open_to_write(mode == "create", accept_loss)
@@ -102,85 +88,31 @@ class SqliteDatabase:
 
     def _open_to_write(self, create: bool, accept_loss: bool) -> None:
         with translated(self.name):
-            self._locks.lock_beside()
-            if create:
-                if not self.path.exists():
-                    self._find_loss(self._mark.read(), accept=False)
-                make_private(self.path)
-            self._locks.lock_file()
-            self.connection = connect(self.path)
-            self._wait_for_others()
-            if not self._check_head() and not create:
-                raise StoreError(_EMPTY.format(name=self.name))
-            for pragma in _PRAGMAS:
-                self._set(pragma)
-            self._make_tables()
+            self._file.locks.lock_beside()
+            if create and not self.path.exists():
+                self._find_loss(self._mark.read(), accept=False)
+            self._file.open_to_write(create=create)
             self._read_counts(accept_loss)
-            if self.format < FORMAT:
-                self._upgrade()
+            self._file.upgrade(self.counters, self.tables)
             if not self.shared:
                 self._take_over(None)
-        self._locks.watch_companions()
-
-    def _set(self, pragma: str) -> None:
-        """Set a pragma; for the journal mode SQLite does not wait by itself for others that set it too."""
-        until = time.monotonic() + WAIT / 1000
-        while True:
-            try:
-                self.connection.execute(f"PRAGMA {pragma}").fetchall()
-                return
-            except apsw.BusyError:
-                if not self.shared or time.monotonic() > until:
-                    raise
-                time.sleep(0.001)
-
-    def _make_tables(self) -> None:
-        with self._immediately():
-            self.format = self._check_head()  # again: another process may have made them meanwhile
-            if not self.format:
-                self.connection.execute(f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; {TABLES}")
-                self.format = FORMAT
+        self._file.locks.watch_companions()
 
     def _open_to_read(self) -> None:
         try:
             with translated(self.name):
-                self.connection = connect(self.path)
-                self.format = self._check_head()
+                self._file.open_to_read()
         except StoreFull as error:
             self._open_read_only(error)
             return
-        if not self.format:
-            raise StoreError(_EMPTY.format(name=self.name))
         self._read_counts(accept_loss=True)
 
     def _open_read_only(self, refusal: StoreError) -> None:
         """Open without creating or changing any file; raises `refusal` if that is not possible either."""
         self._disconnect()
-        if not self.path.is_file():
-            raise refusal
-        self._locks.lock_file()
-        try:
-            self.connection = connect_read_only(self.path)
-            self.format = self._check_head()
-        except (apsw.Error, OSError):
-            raise refusal from None
-        if not self.format:
-            raise refusal
+        self._file.open_read_only(refusal)
         self._read_counts(accept_loss=False)
         self._refusal = refusal
-
-    def _check_head(self) -> int:
-        """The format of the file; 0 if it has no content yet."""
-        # A process that was killed while creating the file may have left a header without tables.
-        application = self.value("PRAGMA application_id")
-        if not application and not self.value("SELECT count(*) FROM sqlite_schema"):
-            return 0
-        if application != APPLICATION:
-            raise StoreDamaged(FOREIGN.format(name=self.name))
-        version = int(self.value("PRAGMA user_version"))
-        if version > FORMAT:
-            raise StoreMismatch(f"{self.name} was written by a newer felrec (format {version}); upgrade felrec")
-        return version
 
     def _read_counts(self, accept_loss: bool) -> None:
         mark = self._mark.read()  # first: an engine may be writing both
@@ -202,7 +134,7 @@ class SqliteDatabase:
             return
         changes, events = mark.changes - self.counters.changes, mark.events - self.counters.journalled
         self.missing = f"{changes:,} acknowledged change(s) with {events:,} event(s) are missing"
-        self._keep_companions()  # somebody may want to look at them
+        self._file.keep_companions()  # somebody may want to look at them
         if not accept:
             self.refuse_loss()
 
@@ -211,27 +143,6 @@ class SqliteDatabase:
         if self.missing:
             advice = _GONE if self.counters.state is None else _MISSING
             raise StoreDamaged(advice.format(name=self.name, what=self.missing, mark=self._mark.path))
-
-    def _upgrade(self) -> None:
-        """Bring a store of an earlier format up to date."""
-        with self._immediately():
-            self.format = self._check_head()  # again: another process may have done it meanwhile
-            if self.format < _STEADY_CLOCK:
-                renew_answers(self.connection, self.counters.seconds + _DAY)
-            if self.format < _PAGES:
-                self._move_to_pages()
-            if self.format < _SHARED:
-                self.connection.execute(SHARED_TABLES)
-            self.connection.execute(f"PRAGMA user_version={FORMAT}")
-        self.format = FORMAT
-
-    def _move_to_pages(self) -> None:
-        """Write the state, which was a table of single rows, in pages."""
-        _log.info("%s: bringing the state to format %d", self.name, FORMAT)
-        state = read_single_rows(self.connection, self.tables, self.counters.state or [], (0, 0), self.damaged)
-        self.connection.execute(f"{STATE_TABLES} DROP TABLE state")
-        for number, records in changed_pages(self.connection, all_rows(state), self.tables, self.damaged):
-            put_records(self.connection, "pages", number, records)
 
     # Leading
 
@@ -243,7 +154,7 @@ class SqliteDatabase:
     def _take_over(self, token: int | None) -> None:
         """Begin to write with this token, or fence off every other engine, whatever became of its locks."""
         self.clean()  # finishes an erasure that a kill interrupted
-        with translated(self.name), self._immediately():
+        with translated(self.name), self._file.immediately():
             newest = read_leader(self.connection).token
             if token is None:
                 token = newest + 1
@@ -261,7 +172,7 @@ class SqliteDatabase:
             self.missing = None
         self._mark.write(Mark(self._id, self.counters.changes, self.counters.journalled))
         if self._checkpointer is None:
-            self._checkpointer = Checkpointer(self.path, self.connection, self._locks.lost)
+            self._checkpointer = Checkpointer(self.path, self.connection, self._file.locks.lost)
             self._flusher = Flusher(self.path)
 
     def _drop_followers(self) -> None:
@@ -273,6 +184,9 @@ class SqliteDatabase:
 
     def lock_lease(self, _connection: Connection) -> None:
         """See Database.lock_lease. SQLite has only one lock for everything, and `appending` has it."""
+
+    def close_inbox(self) -> None:
+        """See Database.close_inbox. While a transaction has SQLite's lock, nothing is appended."""
 
     def unseat(self, _connection: Connection, _leader: Leader) -> None:
         """See Database.unseat. While this process has SQLite's lock, nothing else is under way."""
@@ -291,7 +205,7 @@ class SqliteDatabase:
                 self.connection.execute("PRAGMA synchronous=NORMAL")
             began = time.monotonic()
             try:
-                with self._immediately():
+                with self._file.immediately():
                     self._check_token()
                     yield
                     if self.shared and time.monotonic() > began + _LONG:
@@ -304,21 +218,25 @@ class SqliteDatabase:
         self.counters, self._counted = counters, time.monotonic()
         if durable:
             self._mark.write(Mark(self._id, counters.changes, counters.journalled))
-        if what := self._locks.lost():
+        if what := self._file.locks.lost():
             self._lost = _LOST.format(name=self.name, what=what)  # for good: the caller does not know of this commit
             raise StoreLost(self._lost)
 
     @contextmanager
-    def _immediately(self) -> Iterator[None]:
-        """A transaction that waits at its beginning for the writes of others, never later."""
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.connection.execute("COMMIT")
-        except BaseException:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            raise
+    def taking_from(self, other: Database) -> Iterator[Callable[[str], None]]:
+        """See Database.taking_from. The rows are copied."""
+        assert isinstance(other, SqliteDatabase)
+
+        def take(table: str) -> None:
+            self.connection.execute(f"DELETE FROM main.{table}")
+            self.connection.execute(f"INSERT INTO main.{table} SELECT * FROM beside.{table}")
+
+        with self._turn, translated(self.name):
+            self.connection.execute("ATTACH ? AS beside", (str(other.path),))
+            try:
+                yield take
+            finally:
+                self.connection.execute("DETACH beside")
 
     def _check_token(self) -> None:
         if not self.leading or int(self.value("SELECT value FROM meta WHERE name = 'fence'")) != self.token:
@@ -359,16 +277,16 @@ class SqliteDatabase:
     @property
     def state_reader(self) -> StateReader:
         """See Database.state_reader."""
-        return read_state if self.format >= _PAGES else read_single_rows
+        return self._file.state_reader
 
     @property
     def has_log(self) -> bool:
         """Whether it has an inbox and a change log: a store of an earlier format that is only read has none."""
-        return self.format >= _SHARED
+        return self._file.has_log
 
     def value(self, statement: str, *bindings: Any) -> Any:
         """The first column of the first row."""
-        return self.connection.execute(statement, bindings).fetchall()[0][0]
+        return self._file.value(statement, *bindings)
 
     def seconds(self) -> float:
         """See Store.seconds."""
@@ -379,26 +297,19 @@ class SqliteDatabase:
 
         The data is already durable, so this must not raise; the next write retries.
         """
-        self.connection.set_busy_timeout(0)  # a backup may read for a long time
         try:
-            with self._checkpointer.lock if self._checkpointer else nullcontext():
-                busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
-            self.unclean = bool(busy)
+            with (
+                self._checkpointer.lock if self._checkpointer else nullcontext(),
+                self._file.without_waiting() as value,
+            ):
+                self.unclean = bool(value("PRAGMA wal_checkpoint(TRUNCATE)"))
         except apsw.Error as error:
             _log.warning("%s: old pages are still in its write-ahead log (%s)", self.name, error)
             self.unclean = True
-        finally:
-            self._wait_for_others()
-
-    def _wait_for_others(self) -> None:
-        if self.shared:
-            wait_for_others(self.connection)
-        else:
-            self.connection.set_busy_timeout(WAIT)
 
     def damaged(self, what: str) -> NoReturn:
         """Raise StoreDamaged."""
-        raise StoreDamaged(DAMAGED.format(name=self.name, what=what))
+        self._file.damaged(what)
 
     # For every other thread
 
@@ -428,7 +339,7 @@ class SqliteDatabase:
         """See Store.trouble."""
         if self._lost:
             return StoreLost(self._lost)
-        if what := self._locks.lost():
+        if what := self._file.locks.lost():
             return StoreLost(_LOST.format(name=self.name, what=what))
         return self._refusal
 
@@ -457,12 +368,12 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close the file, then release it to other processes."""
-        if self._locks.moved():  # closing would delete files of the store that is there now
-            self._keep_companions()
+        if self._file.locks.moved():  # closing would delete files of the store that is there now
+            self._file.keep_companions()
         self._side.close()
         self._disconnect()
         self._mark.close()
-        self._locks.close()
+        self._file.locks.close()
 
     def _disconnect(self) -> None:
         if self._checkpointer is not None:
@@ -471,11 +382,4 @@ class SqliteDatabase:
         if self._flusher is not None:
             self._flusher.close()
             self._flusher = None
-        if hasattr(self, "connection"):
-            self.connection.close()
-
-    def _keep_companions(self) -> None:
-        """Leave the write-ahead log as it is when the file is closed."""
-        if hasattr(self, "connection"):
-            with suppress(apsw.Error):  # it is closed already
-                self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._file.disconnect()

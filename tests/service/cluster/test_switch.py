@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from members import QUICK, follows, members, open_member, role, state, wait_until
+from members import QUICK, follows, led_by_nobody, members, open_member, role, state, wait_until
 
 from felrec import runs
 from felrec.data.events import EventColumns
@@ -25,49 +26,85 @@ from felrec.errors import FelrecError, StoreError, StoreMoved
 from felrec.service.engine.cluster.commands import Move, Post, to_inbox
 from felrec.service.engine.cluster.member import Member
 from felrec.service.engine.engine import Engine
-from felrec.service.engine.moving import Moved
+from felrec.service.engine.moving import Moved, moved_to
 from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance import switching
 from felrec.service.maintenance.keeping_up import KeepingUp, begin_to_follow
 from felrec.service.maintenance.replaying import replay_store
-from felrec.service.maintenance.rewriting import new_store
+from felrec.service.maintenance.rewriting import store_at
 from felrec.service.maintenance.switching import switch_store
-from felrec.store.protocol import MOVED, Batch
-from felrec.store.sqlite import SqliteStore
+from felrec.store.location import StoreLocation
+from felrec.store.protocol import MOVED, Batch, Contents
+from felrec.store.sql_store import SqlStore
 from places import Place
-from stores import digest, made_up, open_engine, post, submit
+from postgresql import PASSWORD, USER
+from stores import digest, made_up, post, submit
 
 RUN = Path("pretrained")
 ROOT = Path(__file__).resolve().parents[3]
 PATIENT = replace(QUICK, answer_seconds=60.0)
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    return tmp_path / "old.sqlite"
+KINDS = "files", "namespaces"
+_numbers = count()
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Where the old and the new store are."""
+    kind: str = request.param
+    return kind
 
 
 @pytest.fixture
-def new(tmp_path: Path) -> Path:
-    return tmp_path / "new.sqlite"
+def both(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[StoreLocation, StoreLocation]:
+    """The old and the new store."""
+    file = StoreLocation.of(tmp_path / "old.sqlite"), StoreLocation.of(tmp_path / "new.sqlite")
+    if kind == "files":
+        return file
+    server, number = request.getfixturevalue("postgres"), next(_numbers)
+    old, new = (StoreLocation.of(server.address(), f"{end}-{number}") for end in ("old", "new"))
+    if kind == "databases":
+        server.run("createdb", "-h", str(server.folder), "-p", str(server.port), "-U", USER, f"other{number}")
+        new = StoreLocation.of(server.address(f"other{number}"), "new")
+    if kind == "a file and a namespace":  # whose password no process can have from the old store
+        monkeypatch.setenv("PGPASSWORD", PASSWORD)
+        old = file[0]
+    return old, new
 
 
-def place_of(path: Path) -> Place:
-    return Place(str(path), None)
+@pytest.fixture
+def old(both: tuple[StoreLocation, StoreLocation]) -> StoreLocation:
+    return both[0]
 
 
-def replay_into(new: Path, old: Path) -> None:
-    with SqliteStore(old, "read") as store:
-        contents = store.load()
+@pytest.fixture
+def new(both: tuple[StoreLocation, StoreLocation]) -> StoreLocation:
+    return both[1]
+
+
+def place_of(location: StoreLocation) -> Place:
+    return Place(location.address, location.namespace)
+
+
+def contents_of(location: StoreLocation) -> Contents:
+    with location.open("read") as store:
+        return store.load()
+
+
+def replay_into(new: StoreLocation, old: StoreLocation) -> None:
+    contents = contents_of(old)
     contents.inbox.clear()
-    with new_store(new) as filled:
+    with store_at(new.address, new.namespace) as filled:
         replay_store(contents, runs.load(RUN), filled, None)
-        begin_to_follow(filled, contents, str(old))
+        begin_to_follow(filled, contents, old.name)
 
 
 @contextmanager
-def opened(old: Path, new: Path) -> Iterator[KeepingUp]:
-    with SqliteStore(old, "write", shared=True) as one, SqliteStore(new, "write") as other:
+def opened(old: StoreLocation, new: StoreLocation) -> Iterator[KeepingUp]:
+    with old.open("write", shared=True) as one, new.open("write") as other:
         keeping = KeepingUp(one, other, runs.load(RUN))
         try:
             yield keeping
@@ -76,7 +113,7 @@ def opened(old: Path, new: Path) -> Iterator[KeepingUp]:
 
 
 @contextmanager
-def followed(old: Path, new: Path) -> Iterator[threading.Thread]:
+def followed(old: StoreLocation, new: StoreLocation) -> Iterator[threading.Thread]:
     """A thread that follows until the switch, like `felrec replay --follow`."""
     end, begun, errors = threading.Event(), threading.Event(), list[BaseException]()
 
@@ -102,21 +139,19 @@ def followed(old: Path, new: Path) -> Iterator[threading.Thread]:
     assert not errors
 
 
-def goes_on_with(member: Member, new: Path) -> bool:
-    return member._store.name == str(new)
+def goes_on_with(member: Member, new: StoreLocation) -> bool:
+    return member._store.name == new.name
 
 
-def events_of(path: Path) -> list[tuple[str | None, str | None]]:
-    with SqliteStore(path, "read") as store:
-        contents = store.load()
+def events_of(location: StoreLocation) -> list[tuple[str | None, str | None]]:
+    contents = contents_of(location)
     rows = zip(contents.events.users.tolist(), contents.events.items.tolist(), strict=True)
     return [(contents.users[user], contents.items[item]) for user, item in rows]
 
 
-def replayed(path: Path) -> str:
+def replayed(location: StoreLocation) -> str:
     """The state that the new weights reach with `observe` alone, given the journal of a store."""
-    with SqliteStore(path, "read") as store:
-        contents = store.load()
+    contents = contents_of(location)
     model, clock = runs.load(RUN).recommender, contents.clock
     model.reset()
     for events in contents.event_blocks:
@@ -125,7 +160,8 @@ def replayed(path: Path) -> str:
     return digest(model)
 
 
-def test_processes_go_on_with_other_weights_while_events_arrive(old: Path, new: Path) -> None:
+@pytest.mark.parametrize("kind", [*KINDS, "databases", "a file and a namespace"], indirect=True)
+def test_processes_go_on_with_other_weights_while_events_arrive(old: StoreLocation, new: StoreLocation) -> None:
     acknowledged = list[tuple[str, str]]()
     with members(place_of(old), 2, PATIENT) as both:
         post(both[0], made_up(300))
@@ -165,7 +201,9 @@ def test_processes_go_on_with_other_weights_while_events_arrive(old: Path, new: 
     assert online == replayed(new)
 
 
-def test_the_new_store_catches_up_with_all_that_was_missed_and_with_erasures(old: Path, new: Path) -> None:
+def test_the_new_store_catches_up_with_all_that_was_missed_and_with_erasures(
+    old: StoreLocation, new: StoreLocation
+) -> None:
     with members(place_of(old), 1) as (writer,):
         post(writer, [("gone", "tea"), ("gone", "jam"), ("ada", "tea"), ("ada", "rye")])
         replay_into(new, old)
@@ -179,8 +217,7 @@ def test_the_new_store_catches_up_with_all_that_was_missed_and_with_erasures(old
             while keeping.behind:
                 keeping.step(0.05)
         assert events_of(new) == events_of(old)
-        with SqliteStore(old, "read") as one, SqliteStore(new, "read") as other:
-            there, here = one.load(), other.load()
+        there, here = contents_of(old), contents_of(new)
         assert (here.users, here.items, here.attributes) == (there.users, there.items, there.attributes)
         with followed(old, new):
             switch_store(old, new, RUN)
@@ -189,7 +226,7 @@ def test_the_new_store_catches_up_with_all_that_was_missed_and_with_erasures(old
         assert [entry.id for entry in writer.user("gone").history] == ["rye", "oat"]
 
 
-def test_what_is_left_in_the_inbox_and_receipts_come_along(old: Path, new: Path) -> None:
+def test_what_is_left_in_the_inbox_and_receipts_come_along(old: StoreLocation, new: StoreLocation) -> None:
     key = IdempotencyKey("once", b"body")
     given = EventColumns.of(["ada"], ["tea"], [1e9])
     with members(place_of(old), 1) as (writer,):
@@ -201,36 +238,38 @@ def test_what_is_left_in_the_inbox_and_receipts_come_along(old: Path, new: Path)
         wait_until(lambda: goes_on_with(writer, new))
         assert writer.submit(given, key).result(30) == receipt
         assert writer._state.journal == 51
-    with SqliteStore(old, "write", shared=True) as left, pytest.raises(StoreMoved, match=r"new\.sqlite"):
+    with old.open("write", shared=True) as left, pytest.raises(StoreMoved, match="has taken the place"):
         left.append(*to_inbox(Post(given)))
-    with pytest.raises(StoreMoved, match=r"new\.sqlite; open that one, with pretrained"):
-        open_engine(old)
+    with pytest.raises(StoreMoved, match=f"was left for {re.escape(new.name)}; open that one, with pretrained"):
+        Engine.open(old.open(), runs.load(RUN))
 
 
-def test_a_kill_before_the_end_loses_no_command(old: Path, new: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_before_the_end_loses_no_command(
+    old: StoreLocation, new: StoreLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The old store has moved, and commands are in its inbox: each is carried once, however often it is tried."""
     with members(place_of(old), 1) as (writer,):
         post(writer, made_up(50))
         replay_into(new, old)
         with followed(old, new):
             pass
-    moved = Moved(str(new), str(RUN)).note()
-    with SqliteStore(old, "write", shared=True) as left:
+    moved = Moved.to(new, str(RUN)).note()
+    with old.open("write", shared=True) as left:
         for number in range(4):
             left.append(*to_inbox(Post(EventColumns.of(["ada"], [f"left {number}"], [1e9]))))
         wait_until(lambda: left.lead("a writer", 5.0))
         contents = left.load()
         left.commit(Batch(len(contents.users), len(contents.items), notes={MOVED: moved}))
-    append, carried = SqliteStore.append, list[str]()
+    append, carried = SqlStore.append, list[str]()
 
-    def end_at_the_third(store: SqliteStore, kind: str, *rest: Any) -> int:
+    def end_at_the_third(store: SqlStore, kind: str, *rest: Any) -> int:
         carried.append(kind)
         if len(carried) == 3:
             raise StoreError("killed")
         return append(store, kind, *rest)
 
     with opened(old, new) as keeping, monkeypatch.context() as patch:
-        patch.setattr(SqliteStore, "append", end_at_the_third)
+        patch.setattr(SqlStore, "append", end_at_the_third)
         with pytest.raises(StoreError, match="killed"):
             keeping.step(0.05)
     with opened(old, new) as keeping:
@@ -243,24 +282,26 @@ def test_a_kill_before_the_end_loses_no_command(old: Path, new: Path, monkeypatc
     assert [item for _, item in events_of(new)[50:]] == [f"left {number}" for number in range(4)]
 
 
-def test_a_process_that_cannot_open_the_new_store_says_so_and_goes_on_answering(old: Path, new: Path) -> None:
+def test_a_process_that_cannot_open_the_new_store_says_so_and_goes_on_answering(
+    old: StoreLocation, new: StoreLocation
+) -> None:
     with members(place_of(old), 1, replace(QUICK, behind_seconds=0.5)) as (writer,):
         post(writer, made_up(100))
-        with SqliteStore(old, "write", shared=True) as store:
-            store.append(*to_inbox(Move(Moved(str(new), str(RUN)))))
+        with old.open("write", shared=True) as store:
+            store.append(*to_inbox(Move(Moved.to(new, str(RUN)))))
         wait_until(lambda: "cannot go on with" in (writer.health().unready or ""))
         assert writer.recommend("user 3", 5).items
 
 
 def test_a_switch_is_refused_unless_the_new_store_follows_and_is_near(
-    old: Path, new: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    old: StoreLocation, new: StoreLocation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = tmp_path / "other.sqlite"
+    other = StoreLocation.of(tmp_path / "other.sqlite")
     with members(place_of(old), 1) as (writer,), members(place_of(other), 1) as (stranger,):
         post(writer, made_up(50))
         post(stranger, made_up(50, seed=1))
         replay_into(new, other)
-        with pytest.raises(StoreError, match=f"follows {other}, not {old}"):
+        with pytest.raises(StoreError, match=f"follows {re.escape(other.name)}, not {re.escape(old.name)}"):
             switch_store(old, new, RUN)
         with pytest.raises(StoreError, match="nobody keeps"):
             switch_store(other, new, RUN)
@@ -278,40 +319,118 @@ def test_a_switch_is_refused_unless_the_new_store_follows_and_is_near(
             switch_store(other, old, RUN)
 
 
-def test_a_store_that_was_served_meanwhile_does_not_follow_any_more(old: Path, new: Path) -> None:
+def test_a_store_that_was_served_meanwhile_does_not_follow_any_more(old: StoreLocation, new: StoreLocation) -> None:
     with members(place_of(old), 1) as (writer,):
         post(writer, made_up(50))
         replay_into(new, old)
-        with closing(Engine.open(SqliteStore(new), runs.load(RUN))) as engine:
+        with closing(Engine.open(new.open(), runs.load(RUN))) as engine:
             post(engine, [("ada", "tea")])
         with pytest.raises(StoreError, match="events of its own"), opened(old, new):
             pass
 
 
 @pytest.mark.slow
-def test_a_service_of_two_processes_is_moved_by_the_commands(tmp_path: Path) -> None:
-    with started(tmp_path, "serve", "--processes", "2", "--port", "0", "--lease", "1") as service:
-        found = re.search(r"http://\S+", line_of(service))
-        assert found is not None
-        with httpx.Client(base_url=found[0], timeout=30, trust_env=False) as client:
-            assert client.post("/v1/interactions", json=[{"user": "ada", "item": "tea"}]).status_code == 200
-            files = "store.sqlite", "new.sqlite"
-            with started(tmp_path, "replay", files[0], "pretrained", "--out", files[1], "--follow") as following:
-                assert "1 events replayed" in line_of(following)
-                assert "changes behind store.sqlite" in line_of(following)
-                with started(tmp_path, "switch", *files, "pretrained") as switching:
-                    assert "every process goes on with new.sqlite" in line_of(switching)
-                    assert switching.wait(60) == 0
-                assert "has taken the place of" in line_of(following)
-                assert following.wait(60) == 0
-            for _ in range(6):  # each connection may reach another process
-                answer = httpx.post(f"{found[0]}/v1/interactions", json=[{"user": "ada", "item": "jam"}], timeout=30)
-                assert answer.status_code == 200
-            assert client.get("/v1/users/ada").json()["events"] == 7
-        service.send_signal(signal.SIGTERM)
-        assert service.wait(60) == 0
-    assert len(events_of(tmp_path / files[1])) == 7
-    assert len(events_of(tmp_path / files[0])) == 1
+def test_services_are_moved_by_the_commands_under_load(old: StoreLocation, new: StoreLocation, tmp_path: Path) -> None:
+    """Two processes serve and answer posts; every one that was acknowledged counts once."""
+    with services(old, tmp_path) as addresses, posting(addresses) as acknowledged:
+        wait_until(lambda: len(acknowledged) > 10, 60)
+        with started(tmp_path, *follow_command(old, new)) as following:
+            assert "events replayed" in line_of(following)
+            assert "changes behind" in line_of(following)
+            with started(tmp_path, *switch_command(old, new)) as switching:
+                assert "every process goes on with" in line_of(switching)
+                assert switching.wait(60) == 0
+            assert "has taken the place of" in line_of(following)
+            assert following.wait(60) == 0
+        before = len(acknowledged)
+        wait_until(lambda: len(acknowledged) > before + 20, 60)
+    counted = Counter(events_of(new))
+    assert [counted[one] for one in acknowledged] == [1] * len(acknowledged)
+    assert 0 < len(events_of(old)) < len(acknowledged)
+
+
+def test_a_switch_that_is_killed_leaves_the_old_store_or_the_new_one(
+    old: StoreLocation, new: StoreLocation, tmp_path: Path
+) -> None:
+    """It is killed while nobody writes, so that its command is in the inbox: the next writer does it."""
+    with members(place_of(old), 1) as (writer,):
+        post(writer, made_up(50))
+        replay_into(new, old)
+    with followed(old, new) as following:
+        with led_by_nobody(place_of(old)) as store:
+            with started(tmp_path, *switch_command(old, new)) as switching:
+                wait_until(lambda: store.standing().inbox == 1, 60)
+                switching.kill()
+            assert moved_to(store.notes()) is None
+        member = open_member(place_of(old))
+        try:
+            assert post(member, [("ada", "tea")]).accepted == 1
+            wait_until(lambda: goes_on_with(member, new), 60)
+            following.join(60)
+            assert not following.is_alive()
+            assert post(member, [("ada", "jam")]).accepted == 1
+        finally:
+            member.close()
+    assert [item for _, item in events_of(new)[50:]] == ["tea", "jam"]
+
+
+def follow_command(old: StoreLocation, new: StoreLocation) -> list[str]:
+    namespaces = ["--namespace", str(old.namespace), "--out-namespace", str(new.namespace)] if old.namespace else []
+    return ["replay", old.address, str(RUN), "--out", new.address, "--follow", *namespaces]
+
+
+def switch_command(old: StoreLocation, new: StoreLocation) -> list[str]:
+    namespaces = ["--namespace", str(old.namespace), "--new-namespace", str(new.namespace)] if old.namespace else []
+    return ["switch", old.address, new.address, str(RUN), *namespaces]
+
+
+@contextmanager
+def services(old: StoreLocation, folder: Path) -> Iterator[list[str]]:
+    """The addresses of two services that share a store."""
+    given = ["--store", old.address, *(["--namespace", old.namespace] if old.namespace else ["--shared"])]
+    command = "serve", str(RUN), "--port", "0", "--lease", "1", *given
+    with started(folder, *command) as one, started(folder, *command) as other:
+        found = [re.search(r"http://\S+", line_of(service)) for service in (one, other)]
+        yield [address[0] for address in found if address]
+        for service in (one, other):
+            service.send_signal(signal.SIGTERM)
+            assert service.wait(60) == 0
+
+
+@contextmanager
+def posting(addresses: list[str]) -> Iterator[list[tuple[str, str]]]:
+    """Posts to each service all the time; the events that were acknowledged. One that was not is sent again."""
+    acknowledged, end, errors = list[tuple[str, str]](), threading.Event(), list[BaseException]()
+
+    def keep_posting(address: str, name: str) -> None:
+        number = 0
+        with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+            while not end.is_set():
+                event = f"{name} {number % 7}", f"item {name} {number}"
+                body, key = {"user": event[0], "item": event[1]}, {"Idempotency-Key": event[1]}
+                answer = client.post("/v1/interactions", json=[body], headers=key)
+                if answer.status_code == 200:
+                    acknowledged.append(event)
+                    number += 1
+                else:
+                    assert answer.status_code == 503, answer.text
+
+    def noticing(address: str, name: str) -> None:
+        try:
+            keep_posting(address, name)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=noticing, args=given) for given in zip(addresses, ("a", "b"), strict=True)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield acknowledged
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+    assert not errors
 
 
 @contextmanager

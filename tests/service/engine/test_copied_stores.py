@@ -19,7 +19,7 @@ from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance.copying import copy_store
 from felrec.service.maintenance.replaying import replay_store
 from felrec.service.maintenance.rewriting import store_at
-from felrec.store.postgres_replacing import unfinished_namespace
+from felrec.store.postgres_schema import unfinished_namespace
 from felrec.store.protocol import Contents, Unfinished
 from places import Place
 from stores import BASE, NO_REBUILD, fitted, made_up, post, save, state_of

@@ -228,10 +228,10 @@ def test_a_disk_that_fails_after_the_erasure_does_not_undo_it(tmp_path: Path) ->
     engine = filled(tmp_path / "s", fitted(), True)
     store = engine._store
     assert isinstance(store, SqliteStore)
-    database = store._database
-    connection, database.connection = database.connection, Failing(database.connection)  # type: ignore[assignment]
+    file = store._database._file
+    connection, file.connection = file.connection, Failing(file.connection)  # type: ignore[assignment]
     assert not engine.erase_user(WHO).result().cleaned
-    database.connection = connection
+    file.connection = connection
     post(engine, [(WHO, "item 1")])  # she comes back
     engine.close()
     again = open_engine(tmp_path / "s")

@@ -17,13 +17,18 @@ from felrec.service.engine.engine import Engine
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.similarity import Matches
 from felrec.service.engine.types import Attributes, IdempotencyKey, Side
+from felrec.service.maintenance.importing import taken_before
+from felrec.store.protocol import EMPTY_BASE
+from felrec.store.sqlite import SqliteStore
 from stores import (
     BASE,
     NO_REBUILD,
     Given,
     contents_of,
     fitted,
+    fitted_to,
     made_up,
+    old_and_new_log,
     open_engine,
     post,
     replayed_offline,
@@ -160,9 +165,37 @@ def test_little_is_not_worth_it(tmp_path: Path) -> None:
     engine.close()
 
 
+def test_a_store_that_started_with_a_run_is_built_from_the_log_of_that(tmp_path: Path) -> None:
+    """An erased user of the run does not come back, and an import of the log adds nothing."""
+    log, recent = old_and_new_log(), 100
+    model = fitted_to(log)
+    engine = Engine.open(SqliteStore(tmp_path / "s"), model, limits=FORGETTING, log=log)
+    post(engine, LATELY)
+    engine.erase_user("new user 3").result()
+    let_go(engine)
+    without = open_engine(tmp_path / "t", fitted("felrec-s"), FORGETTING)
+    rows = zip(log.users[recent:].tolist(), log.items[recent:].tolist(), log.times[recent:].tolist(), strict=True)
+    given = [(str(log.user_ids.series[user]), str(log.item_ids.series[item]), time) for user, item, time in rows]
+    post(without, [one for one in given if one[0] != "new user 3"])
+    post(without, LATELY)
+    assert (engine._state.base, engine._state.base_events) == (EMPTY_BASE, None)
+    assert state_of(engine) == state_of(without)
+    before = answers(engine)
+    assert before == answers(without)
+    assert taken_before(EMPTY_BASE, engine._store.besides().notes, log) == len(log)  # type: ignore[attr-defined]
+    engine.close()
+    without.close()
+    assert not {"old user 1", "new user 3"} & names(tmp_path / "s")
+    again = Engine.open(SqliteStore(tmp_path / "s"), model, limits=FORGETTING, log=log)
+    assert answers(again) == before
+    again.close()
+
+
 def test_it_must_be_possible(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="felrec replay"):
+    with pytest.raises(ConfigError, match="training log of that run with --log"):
         open_engine(tmp_path / "s", fitted("felrec-s", BASE), FORGETTING)
+    with pytest.raises(ConfigError, match="not the log that the store started with"):
+        Engine.open(SqliteStore(tmp_path / "u"), fitted("felrec-s", BASE), limits=FORGETTING, log=old_and_new_log())
     with pytest.raises(ConfigError, match="felrec forget"):
         open_engine(tmp_path / "t", fitted("repeat"), FORGETTING)
 

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from felrec.answers.types import Receipt, Refusal, Stats
+from felrec.errors import StoreBusy
 from felrec.service.engine.clock import SteadyClock
 from http_service.running import Open, Opened, checked
 
@@ -183,3 +184,17 @@ def test_events_survive_a_restart(open_service: Open) -> None:
     before = service.get(url).json()["items"]
     service.stop()
     assert open_service().get(url).json()["items"] == before
+
+
+def test_a_store_that_another_process_writes_to_is_busy_for_a_moment(
+    service: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> None:
+        raise StoreBusy("another process is writing; try again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service.store, "commit", busy)
+        refused = service.post("/v1/interactions", json=[{"user": "ada", "item": "tea"}])
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert "nothing was stored" in refused.text
+    assert service.post("/v1/interactions", json=[{"user": "ada", "item": "tea"}]).status_code == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -40,6 +41,26 @@ def used(service: Opened) -> Opened:
 def test_alive_and_ready(service: Opened) -> None:
     assert service.get("/healthz").json() == {"status": "alive"}
     assert service.get("/readyz").json() == {"status": "ready"}
+
+
+def test_nothing_of_the_status_waits_while_a_change_waits_for_a_slow_reader(used: Opened) -> None:
+    lock = used.app.state.service.engine._state.lock
+
+    def change() -> None:
+        with lock.write():
+            pass
+
+    waiting = threading.Thread(target=change)
+    with lock.read():  # as a slow answer has it
+        waiting.start()
+        while not lock._waiting:
+            time.sleep(0.001)
+        try:
+            for path in ("/v1/stats", "/metrics", "/readyz", "/healthz"):
+                assert used.get(path, timeout=30).status_code == 200
+        finally:
+            assert lock._waiting
+    waiting.join()
 
 
 def test_metrics_count(used: Opened) -> None:

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from felrec.errors import StoreFull, StoreUnreachable
 from felrec.service.engine.cluster.commands import Asked, Post
 from felrec.service.engine.cluster.encoding import decode
 from felrec.service.engine.cluster.member import Member
+from felrec.service.engine.identity import begin
+from felrec.service.engine.limits import Limits
 from felrec.service.streams.consumer import ConsumerLimits, StreamConsumer
 from felrec.service.streams.opening import open_stream
 from felrec.service.streams.protocol import Rejection
@@ -268,6 +271,38 @@ def test_a_service_applies_what_was_consumed(server: RedisServer, tmp_path: Path
         assert len(member.user("user 3").history) == 30
     finally:
         member.close()
+
+
+@each_kind
+def test_events_that_do_not_fit_are_kept_with_the_bad_messages(server: RedisServer, place: Place) -> None:
+    """Also if the consumer that sent them has ended before the writer refuses them."""
+    two_users = replace(Limits(), users=2)
+    with place() as store:
+        assert store.lead("a stopped process", 600)  # nobody applies events
+        begin(store, fitted(), empty=True)
+        add(server, ["ada", "bob"])
+        with Consuming(f"{server.address}/events", store):
+            add(server, ["ada", "eve", "bob", "dan"])
+            server.client.xadd("events", {"event": '{"user": "ida", "item": "tea", "note": "as it came"}'})
+            eventually(lambda: len(ingested(store)) == 7, "all events")
+            eventually(lambda: server.client.xpending("events", "felrec")["pending"] == 0, "all acknowledged")
+        assert not server.client.exists("events:rejected")
+        store.resign()
+    member = Member.open(place(), fitted(), limits=two_users, empty=True)
+    try:
+        with place() as store, Consuming(f"{server.address}/events", store):
+            eventually(lambda: server.client.xlen("events:rejected") == 3, "the refused ones")
+            add(server, ["zoe"])  # of a batch of such events alone nothing else is stored
+            eventually(lambda: server.client.xlen("events:rejected") == 4, "the last one")
+            eventually(lambda: not [name for name in store.notes() if name.startswith("refused")], "no notes left")
+        assert member.health().events == 4
+    finally:
+        member.close()
+    kept = [entry for _, entry in server.client.xrange("events:rejected")]
+    assert [json.loads(entry[b"body"])["user"] for entry in kept] == ["eve", "dan", "ida", "zoe"]
+    assert json.loads(kept[2][b"body"])["note"] == "as it came"
+    assert {entry[b"reason"].split(b":")[0] for entry in kept} == {b"no room for a new user"}
+    assert len({entry[b"entry"] for entry in kept}) == 4
 
 
 def test_what_was_consumed_waits_for_a_full_disk_of_the_writer(

@@ -92,7 +92,7 @@ def test_a_topic_that_was_created_again_is_refused(cluster: KafkaCluster) -> Non
 def test_bad_messages_go_to_another_topic(cluster: KafkaCluster) -> None:
     cluster.produce("mixed", [b"{bad", body("ada"), b""])
     with consumer(cluster, "mixed", {}) as stream:
-        events, rejected, _ = read_messages(read(stream, 3), now=4e9)
+        events, _, rejected, _ = read_messages(read(stream, 3), now=4e9)
         assert events.users == ["ada"]
         stream.reject(rejected)
     kept = cluster.messages("mixed.rejected", 2)

@@ -30,7 +30,7 @@ def test_entries_are_events_as_fields_or_as_json(server: RedisServer) -> None:
     server.client.xadd("events", {"event": '{"user": "bob",\n "item": 7, "time": "2024-01-01"}'}, id="2-0")
     server.client.xadd("events", {"user": "cy", "item": "12"}, id="1750000000000-0")
     with consumer(server) as stream:
-        events, rejected, _ = read_messages(stream.read(10, 0.1), now=1_760_000_000)
+        events, _, rejected, _ = read_messages(stream.read(10, 0.1), now=1_760_000_000)
     assert events.users == ["ada", "bob", "cy"]
     assert events.items == ["tea", "7", "12"]
     assert events.times.tolist() == [1_700_000_000.5, 1_704_067_200.0, 1_750_000_000.0]  # the last as Redis got it
@@ -47,7 +47,7 @@ def test_bad_entries_are_rejected_alone(server: RedisServer, fields: dict[str, s
     server.client.xadd("events", {"user": "ada", "item": "tea"})
     with consumer(server) as stream:
         messages = stream.read(10, 0.1)
-        events, rejected, _ = read_messages(messages, now=2e9)
+        events, _, rejected, _ = read_messages(messages, now=2e9)
         assert events.users == ["ada"]
         assert [one.message for one in rejected] == messages[:1]
         stream.reject(rejected)

@@ -7,10 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from felrec.answers.types import Receipt, Rejected
 from felrec.data.events import EventColumns, RowChange
@@ -24,15 +24,27 @@ from felrec.service.engine.limits import Limits
 from felrec.service.engine.moving import CARRIED, FOLLOWS
 from felrec.service.engine.outcomes import Awaited
 from felrec.service.engine.rebuilding import REBUILD, WRITING, Rebuilding
+from felrec.service.engine.refused import Source, refused_note
 from felrec.service.engine.serving_state import Block, ServingState
 from felrec.service.engine.state_saver import KERNELS, StateSaver
 from felrec.service.engine.types import Attributes, IdempotencyKey
-from felrec.store.protocol import ERASING, MOVED, Answered, Batch, Besides, Contents, Replaceable, Store, StoredReceipt
+from felrec.store.protocol import (
+    ERASING,
+    LET_GO,
+    MOVED,
+    Answered,
+    Batch,
+    Besides,
+    Contents,
+    Replaceable,
+    Store,
+    StoredReceipt,
+)
 
 _log = logging.getLogger(__name__)
 _CATCH_UP = 64  # blocks applied between two reports of progress
 _TELL = 2.0  # seconds between two lines of the log that say how far a start is
-_OWN_NOTES = ERASING, REBUILD, KERNELS, MOVED, FOLLOWS, CARRIED  # of one store: no other one takes them over
+_OWN_NOTES = ERASING, REBUILD, KERNELS, LET_GO, MOVED, FOLLOWS, CARRIED  # of one store: no other one takes them over
 _OTHER_KERNELS = (
     "%s: the last %d blocks are applied again by other kernels (%s) than before (%s): vectors and counts may differ in"
     " their last bits"
@@ -49,6 +61,8 @@ class Submission:
     key: IdempotencyKey | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     awaited: Awaited | None = None  # to be answered in the same transaction
+    source: Source | None = None  # the stream it came from
+    refused: Mapping[str, str] = field(default_factory=dict)  # the note of its rows that did not fit
     future: Future[Receipt] = field(default_factory=Future)
 
     def __len__(self) -> int:
@@ -115,18 +129,21 @@ class Committer:
         receipts, answers = self._receipts(submissions)
         waiting = deque(zip(accumulate(map(len, submissions)), receipts, strict=True))  # by the events up to their end
         notes = {name: value for one in submissions if len(one) for name, value in one.notes.items()}
+        notes |= {name: value for one in submissions for name, value in one.refused.items()}
+        awaited = [(one.awaited, receipt) for one, receipt in zip(submissions, receipts, strict=True) if one.awaited]
         visible = 0
         if any(map(len, submissions)):
             numbering = self._state.numbering()
             columns = EventColumns.joined([one.events for one in submissions if len(one)]).blocks(self._block)
-            pairs = zip(submissions, receipts, strict=True)
-            awaited = [(one.awaited, receipt) for one, receipt in pairs if one.awaited]
             blocks = [numbering.block(part) for part in columns]
             for block in self.committed(blocks, answers, notes, awaited):
                 visible += len(block.events)
                 self.commits.applied_seconds = time.perf_counter() - begun
                 while waiting and waiting[0][0] <= visible:
                     yield waiting.popleft()[1]
+        elif notes:  # only of what did not fit
+            self._check()
+            self._journal([], (), notes, awaited)
         yield from (receipt for _, receipt in waiting)
 
     def commit_blocks(self, blocks: Sequence[Block]) -> None:
@@ -135,11 +152,11 @@ class Committer:
             pass
 
     def become(self, other: Committer) -> None:
-        """Go on with the store and the state of another one."""
-        assert isinstance(self._store, Replaceable)
-        assert isinstance(other._store, Replaceable)
+        """Go on with the store and the state of another one. If others share the store, StoreBusy changes nothing."""
+        store = cast(Replaceable, self._store)
+        with self._breaking() if store.alone else nullcontext():
+            store.become(cast(Replaceable, other._store))
         with self._breaking():
-            self._store.become(other._store)
             self._state.become(other._state)
             self.saver.become(other.saver)
 
@@ -155,16 +172,26 @@ class Committer:
         begun = time.perf_counter()
         change = self._state.change(blocks[0])  # the first may fail without harm; later ones need those before
         self.saver.worked(time.perf_counter() - begun)
-        answered = [one.done(receipt) for one, receipt in awaited]
-        self._commit(blocks, answers=answers, notes=notes, answered=answered)
-        for one, _ in awaited:
-            one.answered = True
+        self._journal(blocks, answers, notes, awaited)
         for number, block in enumerate(blocks):
             begun = time.perf_counter()
             with self._breaking():
                 self._apply(block, change if number == 0 else self._state.change(block))
             self.saver.worked(time.perf_counter() - begun)
             yield block
+
+    def _journal(
+        self,
+        blocks: Sequence[Block],
+        answers: Sequence[StoredReceipt],
+        notes: Mapping[str, str] | None,
+        awaited: Sequence[tuple[Awaited, Receipt]],
+    ) -> None:
+        """Make blocks durable together with what belongs to them, and with the answers to those who wait for them."""
+        answered = [one.done(receipt) for one, receipt in awaited]
+        self._commit(blocks, answers=answers, notes=notes, answered=answered)
+        for one, _ in awaited:
+            one.answered = True
 
     def _apply(self, block: Block, change: RowChange | None) -> None:
         """Make a block that is in the journal visible."""
@@ -244,7 +271,8 @@ class Committer:
         for one in submissions:
             events, rejected = room.admit(one.events)
             ordered = tuple(sorted([*one.rejected, *rejected], key=lambda row: row.row))
-            admitted.append(replace(one, events=events, rejected=ordered))
+            refused = refused_note(one.source, rejected) if one.source and rejected else {}
+            admitted.append(replace(one, events=events, rejected=ordered, refused=refused))
         return admitted
 
     def _receipts(self, submissions: Sequence[Submission]) -> tuple[list[Receipt], list[StoredReceipt]]:

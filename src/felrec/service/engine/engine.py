@@ -12,8 +12,10 @@ import numpy as np
 
 from felrec.answers.types import Erasure, Item, Receipt, Rejected
 from felrec.data.events import EventColumns
+from felrec.data.log import InteractionLog
 from felrec.errors import CapacityReached, EngineError, InvalidRequest, Stopped, StoreError
 from felrec.fitted import FittedModel
+from felrec.service.engine.base_events import BaseEvents
 from felrec.service.engine.click_counts import FEEDBACK, Counted
 from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.cluster.left_over import do_left_over
@@ -29,6 +31,7 @@ from felrec.service.engine.limits import Limits
 from felrec.service.engine.moving import Moved, refuse_moved
 from felrec.service.engine.outcomes import Awaited
 from felrec.service.engine.read_only import ReadOnlyEngine
+from felrec.service.engine.refused import Source
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Attributes, Health, IdempotencyKey
 from felrec.store.protocol import MOVED, Answered, Contents, Store
@@ -94,13 +97,15 @@ class Engine(ReadOnlyEngine):
         empty: bool = False,
         progress: Progress | None = None,
         clock: SteadyClock | None = None,
+        log: InteractionLog | None = None,
     ) -> Engine:
         """Open an engine on a store: `Engine.open(SqliteStore(path), runs.load(run))`.
 
         A new store starts with the model's state after validation, or empty if `empty`. An existing store restores its
         own state; StoreMismatch if it was made with another model or other weights. The engine then owns the model and
         the store, and closes the store when it is closed. `progress` receives the number of events that had to be
-        applied again.
+        applied again. `log` is the one of the run that the store started with: users and items of such a store can only
+        be let go with it.
         """
         try:
             if store.is_empty:
@@ -111,7 +116,7 @@ class Engine(ReadOnlyEngine):
             behind = len(contents.blocks) - 1 - contents.applied
             if behind:
                 _log.info("%s: applying %d blocks of the journal again", store.name, behind)
-            engine = cls.of(store, model, contents, limits or Limits(), clock or SteadyClock(), progress)
+            engine = cls.of(store, model, contents, limits or Limits(), clock or SteadyClock(), progress, log)
             do_left_over(engine, contents.inbox)
             return engine
         except BaseException:
@@ -127,9 +132,12 @@ class Engine(ReadOnlyEngine):
         limits: Limits,
         clock: SteadyClock,
         progress: Progress | None = None,
+        log: InteractionLog | None = None,
     ) -> Engine:
         """Continue from what is in a store."""
-        writing = Writing.of(store, ServingState(model, contents, clock.now), limits, contents.applied)
+        state = ServingState(model, contents, clock.now)
+        state.base_events = BaseEvents.of(state.base, log) if log is not None else None
+        writing = Writing.of(store, state, limits, contents.applied)
         writing.committer.catch_up(contents, progress)
         if contents.unfinished:
             writing.eraser.resume(contents.unfinished)
@@ -144,6 +152,7 @@ class Engine(ReadOnlyEngine):
         *,
         durable: bool = False,
         awaited: Awaited | None = None,
+        source: Source | None = None,
     ) -> Future[Receipt]:
         """Ingest events; the future resolves once all are on disk and visible, or fails with StoreFull or KeyConflict.
 
@@ -151,11 +160,13 @@ class Engine(ReadOnlyEngine):
         that the caller rejected; they are only listed in the receipt. At a limit of users, items or memory, rows with
         new ids are rejected too; if no row is left, nothing is stored and the receipt says so. The same key and body
         again return the first receipt. `notes` become durable together with the events. `durable` is for a member of a
-        cluster: here events are visible as soon as they are durable.
+        cluster: here events are visible as soon as they are durable. Of a `source`, rows that are rejected at a limit
+        are kept in a note.
         """
         if np.isinf(events.times).any():
             raise InvalidRequest("a time is infinite; give seconds since 1970")
-        submission = Submission(events.in_time_order(self.clock.now()), tuple(rejected), key, notes or {}, awaited)
+        ordered = events.in_time_order(self.clock.now())
+        submission = Submission(ordered, tuple(rejected), key, notes or {}, awaited, source)
         if not len(submission):
             submission.future.set_result(Receipt(0, 0, submission.rejected, self._state.events))
             return submission.future

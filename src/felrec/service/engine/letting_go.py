@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
+from typing import cast
 
 from felrec.data.events import EventColumns, Events
 from felrec.data.silence import Active
 from felrec.data.split import Sizes
-from felrec.errors import ConfigError
+from felrec.errors import ConfigError, StoreBusy
 from felrec.recommender import Servable
 from felrec.registry import model_kind
 from felrec.service.engine.committer import Committer
@@ -29,6 +30,7 @@ from felrec.store.protocol import EMPTY_BASE, Batch, Replaceable, Store
 
 _log = logging.getLogger(__name__)
 _FIRST, _EVERY = 60.0, 3_600.0  # seconds from the start to the first look at who is silent, and between two
+_BUSY = 5.0  # seconds until another attempt, because another process loads the store
 _WORTH = 0.1  # share of the users, or of the items, that must be silent to build everything again
 _LOOK, _COPY = 1_000_000, 4_096  # places of the journal that are looked at, or copied, at a time
 _REFUSED = "--forget-after: {why}"
@@ -75,13 +77,14 @@ class LettingGo:
     """Background work of the ingest thread; see `Background`."""
 
     def __init__(self, store: Store, state: ServingState, committer: Committer, eraser: Eraser, limits: Limits) -> None:
-        self._store, self._state, self._committer, self._eraser = store, state, committer, eraser
-        self._limits, self._erasures = limits, 0
+        self._state, self._committer, self._eraser = state, committer, eraser
+        self._store = cast(Replaceable, store)  # as every store is that an engine serves
+        self._limits, self._erasures, self._not_before = limits, 0, 0.0
         self._pieces: Iterator[None] = iter(())
         self._successor: Successor | None = None
         self.due = inf
         if limits.forget_after < inf:
-            self._check()
+            check_letting_go(state)
             self._begin(_FIRST)
 
     def step(self) -> bool:
@@ -98,7 +101,7 @@ class LettingGo:
         if last:
             self._begin(_EVERY)
         else:
-            self.due = 2 * time.monotonic() - begun
+            self.due = max(2 * time.monotonic() - begun, self._not_before)
         return True
 
     def _erased(self) -> bool:
@@ -116,43 +119,61 @@ class LettingGo:
         self._pieces, self._erasures = self._letting_go(), self._eraser.begun
         self.due = time.monotonic() + pause
 
-    def _check(self) -> None:
-        if not (isinstance(self._store, Replaceable) and self._store.alone):
-            raise ConfigError(_REFUSED.format(why="only a service of one process with a SQLite store can do this"))
-        if self._state.base != EMPTY_BASE:
-            why = "the store started with the state of a run; make one with all events with felrec replay --log"
-            raise ConfigError(_REFUSED.format(why=why))
-        if not isinstance(self._state.recommender, Servable):
-            raise ConfigError(_REFUSED.format(why=f"{self._state.model.name} cannot do this; use felrec forget"))
-
     def _letting_go(self) -> Iterator[None]:
-        state, index = self._state, self._state.index
-        known, decided = (state.users.known, state.items.known), len(index.users)
+        state, decided = self._state, len(self._state.index.users)
+        known = state.users.known, state.items.known
         active, since = Active.none(len(state.users), len(state.items)), self._since()
-        for first in range(0, decided, _LOOK):
-            active.see(index.between(first, min(decided, first + _LOOK)), since)
+        for events in self._events(decided, _LOOK):
+            active.see(events, since)
             yield
         silent = known[0] - int(active.users.sum()), known[1] - int(active.items.sum())
         if silent[0] < _WORTH * known[0] and silent[1] < _WORTH * known[1]:
             return
-        assert isinstance(self._store, Replaceable)
         self._successor = successor = Successor.of(self._store, state, self._limits)
         yield
-        first = gone = 0
-        while first < len(index.users):
-            end = min(first + _COPY, decided if first < decided else len(index.users))
-            events = index.between(first, end)
-            # Events that came since the look are kept, also those of silent users.
-            kept = events if first >= decided else events[active.of_both(events)]
-            first, gone = end, gone + len(events) - len(kept)
-            if len(kept):
-                yield from successor.add(self._named(kept), self._limits.block)
-            if end == decided:
-                yield from successor.committer.saver.finish()
-        successor.finish(self._store)
-        self._successor = None
-        self._committer.become(successor.committer)
+        gone = 0
+        for events in self._events(decided, _COPY):
+            kept = events[active.of_both(events)]
+            gone += len(events) - len(kept)
+            yield from self._add(kept)
+        yield from successor.committer.saver.finish()
+        yield from self._take_over(successor, decided)
         _log.info("let go of %d users and %d items that were silent, with %d events", *silent, gone)
+
+    def _events(self, end: int, size: int) -> Iterator[Events]:
+        """The events of the base, then those of the journal up to a place, so many at a time."""
+        index, base = self._state.index, self._state.base_events
+        if base is not None:
+            for first in range(0, len(base.events), size):
+                yield base.between(first, first + size, self._state.users.empty)
+        for first in range(index.base, end, size):
+            yield index.between(first, min(first + size, end))
+
+    def _take_over(self, successor: Successor, first: int) -> Iterator[None]:
+        """Add the events since a place, also those of silent users, and go on with what was built."""
+        index = self._state.index
+        while self._successor is not None:
+            while first < len(index.users):
+                end = min(first + _COPY, len(index.users))
+                yield from self._add(index.between(first, end))
+                first = end
+            if self._state.base_events is not None:  # they are in the journal then
+                self._committer.put_notes(self._state.base_events.note(self._store.besides().notes))
+            successor.finish(self._store)
+            try:
+                self._committer.become(successor.committer)
+                self._successor = None
+            except StoreBusy as error:
+                if self._committer.broken:
+                    raise
+                _log.info("silent users and items are let go a little later: %s", error)
+                self._not_before = time.monotonic() + _BUSY
+                yield
+
+    def _add(self, events: Events) -> Iterator[None]:
+        assert self._successor is not None
+        if len(events):
+            yield from self._successor.add(self._named(events), self._limits.block)
 
     def _since(self) -> float:
         """The time before which a newest event makes a user or an item silent."""
@@ -162,3 +183,12 @@ class LettingGo:
         users = list(map(self._state.users.name, events.users.tolist()))
         items = list(map(self._state.items.name, events.items.tolist()))
         return EventColumns(users, items, events.times, weights=events.weights)
+
+
+def check_letting_go(state: ServingState) -> None:
+    """Raise ConfigError if users and items of a state cannot be let go while it serves."""
+    if state.base != EMPTY_BASE and state.base_events is None:
+        why = "the store started with the state of a run; give the training log of that run with --log"
+        raise ConfigError(_REFUSED.format(why=why))
+    if not isinstance(state.recommender, Servable):
+        raise ConfigError(_REFUSED.format(why=f"{state.model.name} cannot do this; use felrec forget"))

@@ -12,6 +12,7 @@ from typing import Self
 import msgspec
 
 from felrec.errors import StoreMoved
+from felrec.store.location import StoreLocation
 from felrec.store.protocol import MOVED
 
 FOLLOWS = "follows"  # in the new store: what it has of the old one
@@ -32,17 +33,30 @@ class _Note(msgspec.Struct, frozen=True):
 class Moved(_Note, frozen=True):
     """Where a store went."""
 
-    store: str  # the file of the new one
+    store: str  # the file of the new one, or the address of its database without a password
     run: str  # with its weights
+    namespace: str | None = None  # in that database
+
+    @classmethod
+    def to(cls, location: StoreLocation, run: str) -> Moved:
+        """To a store and the run that it belongs to."""
+        noted = location.without_password()
+        return cls(noted.address, run, noted.namespace)
+
+    @property
+    def location(self) -> StoreLocation:
+        """Where the new store is."""
+        return StoreLocation(self.store, self.namespace)
 
 
 class Followed(_Note, frozen=True):
     """How much of another store a store has."""
 
-    store: str  # the file of the other one
+    store: str  # the name of the other one
     blocks: int  # of its journal
     own: int  # blocks of its own journal; if it has more, somebody else wrote to it
     change: int = 0  # the newest entry of its change log
+    let_go: str = ""  # how often it has let go of users and items, as its note says
     complete: bool = False  # the other one takes no more writes, and this one has all of it
 
 
@@ -59,4 +73,4 @@ def followed_by(notes: Mapping[str, str]) -> Followed | None:
 def refuse_moved(name: str, notes: Mapping[str, str]) -> None:
     """Raise StoreMoved if another store has taken the place of this one."""
     if moved := moved_to(notes):
-        raise StoreMoved(f"{name} was left for {moved.store}; open that one, with {moved.run}")
+        raise StoreMoved(f"{name} was left for {moved.location.name}; open that one, with {moved.run}")

@@ -235,9 +235,13 @@ class ReadOnlyEngine:
         return [float(score) for score in np.where(np.isfinite(scores), scores, lowest)]
 
     def bias(self) -> Evenness:
-        """How evenly the last recommendations were spread over the catalogue."""
-        with self._state.lock.read():
-            events, generation = self._state.index.item_events.copy(), self._state.generation
+        """How evenly the last recommendations were spread over the catalogue.
+
+        Never waits for the lock: a change that waits for a slow reader would hold up those who look after the service.
+        """
+        generation, events = -1, self._state.event_counts("item")
+        while generation != self._state.generation:  # rows mean others, and it is rare, if it changes in between
+            generation, events = self._state.generation, self._state.event_counts("item").copy()
         if generation != self._exposed:
             self._exposure.forget()
             self._exposed = generation

@@ -19,6 +19,7 @@ from felrec.errors import NotFound
 from felrec.fitted import FittedModel
 from felrec.item_score_cache import ItemScoreCache
 from felrec.recommender import Recommender, Servable, Trainable, usable
+from felrec.service.engine.base_events import BaseEvents
 from felrec.service.engine.directory import Directory
 from felrec.service.engine.event_index import EventIndex
 from felrec.service.engine.item_attributes import ItemAttributes, from_store
@@ -80,6 +81,7 @@ class ServingState:
         attributes = {item: from_store(kept) for item, kept in contents.attributes.items()}
         self.attributes = ItemAttributes(attributes, contents.items)
         self.base, self.base_clock = contents.identity.base, contents.clock
+        self.base_events: BaseEvents | None = None  # known if the log of the base was given
         self.clock = max(self.base_clock, float(contents.events.times.max(initial=BEGINNING)))
         self.journal = len(contents.events)  # events since the store was created
         self.events = int(np.abs(contents.pairs["events"]).sum()) + len(contents.events)
@@ -172,7 +174,8 @@ class ServingState:
 
     def become(self, other: ServingState) -> None:
         """Go on with all that another state has, which must not be used any more. Rows may mean other ids then."""
-        kept = {name: vars(self)[name] for name in ("lock", "model", "_now")}
+        same_base = ("base_events",) if other.base == self.base else ()
+        kept = {name: vars(self)[name] for name in ("lock", "model", "_now", *same_base)}
         with self.lock.write():
             vars(self.model).update(vars(other.model))  # nothing may hold the old one: it is large
             vars(self).update(vars(other) | kept, generation=self.generation + 1)

@@ -15,6 +15,7 @@ from felrec.errors import (
     NotFound,
     Overloaded,
     Stopped,
+    StoreBusy,
     StoreError,
     StoreFull,
     StoreLost,
@@ -88,6 +89,9 @@ def _not_stored(error: StoreError, identifier: str) -> Problem:
             note("store lost", level=40, request_id=identifier, reason=str(error))
             message = "the files of the store were removed or replaced, so nothing was stored"
             return Problem(503, f"{message}; the operator must put them back, then restart", retry_after(30))
+        case StoreBusy():
+            note("store busy", level=30, request_id=identifier, reason=str(error))
+            return Problem(503, "another process is writing to the store, so nothing was stored", retry_after(1))
         case StoreUnreachable():
             note("store unreachable", level=40, request_id=identifier, reason=str(error))
             message = "the store cannot be reached, so this may be stored or not; recommendations still work"

@@ -20,6 +20,7 @@ from fastapi import FastAPI
 
 from felrec import runs
 from felrec.data.kinds import KindTable
+from felrec.data.log import InteractionLog
 from felrec.fitted import FittedModel
 from felrec.service.engine.cluster.member import AnyEngine, Member
 from felrec.service.engine.engine import Engine
@@ -64,13 +65,14 @@ def serve_run(
     limits: ConnectionLimits = DEFAULT_LIMITS,
     ab_trending: float = 0.0,
     kinds: KindTable | None = None,
+    log: InteractionLog | None = None,
 ) -> None:
     """Serve a run from a store until SIGTERM or SIGINT; a new store starts with the state of the run."""
     began = time.monotonic()
     model = runs.load(run)  # first, so that no file is created if it fails
     opened = open_store(store.address, namespace=store.namespace, shared=store.shared)
     lacks_the_newest = opened.is_empty and bool(model.fingerprint)
-    engine = open_engine(opened, store.shared, model, engine_limits)
+    engine = open_engine(opened, store.shared, model, engine_limits, log)
     health = engine.health()
     if lacks_the_newest:
         note("the store starts after the validation part of the run's log; add the rest with felrec import LOG")
@@ -87,11 +89,13 @@ def serve_run(
     serve(engine, listener, keys, announce, audit, limits, ab_trending, kinds)
 
 
-def open_engine(store: SharedStore, shared: bool, model: FittedModel, limits: Limits) -> AnyEngine:
-    """An engine for a store that it has alone, or one of several that share it."""
+def open_engine(
+    store: SharedStore, shared: bool, model: FittedModel, limits: Limits, log: InteractionLog | None = None
+) -> AnyEngine:
+    """An engine for a store that it has alone, or one of several that share it; for `log` see `Engine.open`."""
     if shared:
-        return Member.open(store, model, limits=limits)
-    return Engine.open(store, model, limits=limits)
+        return Member.open(store, model, limits=limits, log=log)
+    return Engine.open(store, model, limits=limits, log=log)
 
 
 def serve(

@@ -17,12 +17,12 @@ from felrec.data.log import InteractionLog
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
 from felrec.ids import check_id
+from felrec.service.engine.base_events import IMPORTED, note_of
 from felrec.service.engine.committer import Progress
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.limits import Limits
 
 Late = Literal["refuse", "take", "skip"]
-_NOTE = "import:"
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,6 @@ class Imported:
     before: int  # already in the store
     late: int  # imported now, and older than the newest event of the store
     skipped: int = 0
-
-
-def note_of(fingerprint: str) -> str:
-    """The name of the note that records how much of a log a store has."""
-    return f"{_NOTE}{fingerprint}"
 
 
 def taken_before(base: str, notes: Mapping[str, str], log: InteractionLog) -> int:
@@ -56,8 +51,8 @@ def _known(base: str, notes: Mapping[str, str]) -> Iterator[tuple[str, int, int]
         train, validation = map(int, cuts)
         yield fingerprint, 2 * validation - train, validation  # the test part is as long as the validation part
     for name, taken in notes.items():
-        if name.startswith(_NOTE):
-            yield name.removeprefix(_NOTE), int(taken), int(taken)
+        if name.startswith(IMPORTED):
+            yield name.removeprefix(IMPORTED), int(taken), int(taken)
 
 
 def _begins(log: InteractionLog, fingerprint: str, length: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import NoReturn
 
 import msgspec
 
@@ -19,8 +20,8 @@ from felrec.service.engine.limits import Limits
 from felrec.service.engine.moving import CARRIED, FOLLOWS, Followed, followed_by, moved_to, refuse_moved
 from felrec.service.engine.serving_state import Block, ServingState
 from felrec.service.maintenance.journal import with_new_ids
-from felrec.store.protocol import ERASING, Batch, Besides, Contents, Store
-from felrec.store.sqlite import SqliteStore
+from felrec.store.protocol import ERASING, LET_GO, Batch, Besides, Contents, Store
+from felrec.store.sql_store import SqlStore
 
 _TOGETHER = 64  # blocks in one transaction, while there are many
 _ITEMS = 100  # whose attributes are put together
@@ -32,14 +33,15 @@ _AGAIN = "remove it, and start felrec replay --follow again"
 def begin_to_follow(new: Store, old: Contents, name: str) -> None:
     """Note in a new store, which was filled from the content of an old one, how much of that it has."""
     filled = new.load()
-    note = Followed(name, len(old.blocks) - 1, len(filled.blocks) - 1, old.change).note()
+    let_go = old.notes.get(LET_GO, "")
+    note = Followed(name, len(old.blocks) - 1, len(filled.blocks) - 1, old.change, let_go).note()
     new.commit(Batch(len(filled.users), len(filled.items), notes={FOLLOWS: note}))
 
 
 class KeepingUp:
     """Applies what is new in one store to another one, which no other process has open."""
 
-    def __init__(self, old: SqliteStore, new: SqliteStore, model: FittedModel) -> None:
+    def __init__(self, old: SqlStore, new: SqlStore, model: FittedModel) -> None:
         contents = new.load()
         check_identity(new.name, contents.identity, model)
         refuse_moved(new.name, contents.notes)
@@ -94,6 +96,8 @@ class KeepingUp:
 
     def _apply(self, number: int, entry: Entry) -> None:
         batch, state = entry.batch, self._state
+        if entry.renumbered:
+            self._refuse_renumbered()
         if entry.removal or (batch and batch.blocks and not self._fits(batch)):
             self._compare()
             return
@@ -142,7 +146,14 @@ class KeepingUp:
         while (contents := self._old.load()).notes.get(ERASING):
             time.sleep(_ERASING)
         contents.state.clear()
+        if contents.notes.get(LET_GO, "") != self._followed.let_go:
+            self._refuse_renumbered()
         return contents
+
+    def _refuse_renumbered(self) -> NoReturn:
+        raise StoreError(
+            f"{self._old.name} has let go of silent users and items since {self._new.name} began; {_AGAIN}"
+        )
 
     def _blocks(self, events: Sequence[Events], old: Contents) -> list[Block]:
         known = len(self._state.users), len(self._state.items)

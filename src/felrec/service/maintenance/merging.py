@@ -8,8 +8,9 @@ import numpy as np
 
 from felrec.data.events import BEGINNING
 from felrec.data.log import InteractionLog
+from felrec.service.engine.base_events import note_of
 from felrec.service.engine.limits import Limits
-from felrec.service.maintenance.importing import Imported, id_strings, note_of, refuse_future, taken_before
+from felrec.service.maintenance.importing import Imported, id_strings, refuse_future, taken_before
 from felrec.service.maintenance.journal import Journal
 from felrec.service.maintenance.replaying import journal_of, notes_to_keep
 from felrec.store.protocol import Contents

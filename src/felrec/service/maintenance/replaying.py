@@ -12,13 +12,14 @@ from felrec.data.events import EventColumns, Events
 from felrec.data.log import InteractionLog
 from felrec.errors import ConfigError
 from felrec.fitted import FittedModel
+from felrec.service.engine.base_events import note_of
 from felrec.service.engine.committer import Committer, Progress
 from felrec.service.engine.idempotency import IdempotencyStore
 from felrec.service.engine.identity import begin
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.serving_state import Block, ServingState
 from felrec.service.maintenance.copying import copy_inbox
-from felrec.service.maintenance.importing import named, note_of
+from felrec.service.maintenance.importing import named
 from felrec.service.maintenance.journal import Journal, with_new_ids
 from felrec.store.protocol import EMPTY_BASE, Besides, Contents, SharedStore
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from felrec.errors import StoreDamaged, StoreError
 from felrec.files import publish
 from felrec.store.file_locks import FileLocks
+from felrec.store.location import StoreLocation
 from felrec.store.opening import is_address, refuse_namespace, require_psycopg
 from felrec.store.protocol import Contents
 from felrec.store.replacing import make_way, remove_store, unfinished_name
@@ -17,6 +19,36 @@ from felrec.store.sql_store import SqlStore
 from felrec.store.sqlite import SqliteStore
 
 _BEFORE = ".before-"  # part of the name of a store that was replaced
+_LONGEST = 18  # letters of a namespace that the name of the old one begins with
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """A store that no engine can open meanwhile, and what takes its place."""
+
+    contents: Contents  # without the rows of its state
+    kept: str  # the name that it can be kept under
+    new_store: Callable[[bool], AbstractContextManager[SqlStore]]  # given whether to keep it; see `new_store` below
+
+
+@contextmanager
+def rewriting(store: StoreLocation) -> Iterator[Rewriting]:
+    """A store of either kind to write anew; StoreBusy if an engine has it open."""
+    if store.namespace is None:
+        path = Path(store.address)
+        kept = name_of_old(path)
+        with to_rewrite(path) as contents:
+            yield Rewriting(contents, str(kept), lambda keep: new_store(path, kept if keep else None))
+        return
+    from felrec.store.postgres_replacing import replaced_namespace
+
+    namespace = f"{store.namespace[:_LONGEST]}{_BEFORE[1:]}{_now()}"
+    with store.open("write") as old:
+        assert not isinstance(old, SqliteStore)
+        contents = old.load()
+        contents.state.clear()
+        kept_name = StoreLocation(store.address, namespace).name
+        yield Rewriting(contents, kept_name, lambda keep: replaced_namespace(old, namespace if keep else None))
 
 
 @contextmanager
@@ -76,8 +108,11 @@ def store_at(place: str, namespace: str | None = None) -> Iterator[SqlStore]:
 
 def name_of_old(path: Path) -> Path:
     """A new name, with the time, under which a store that is about to be replaced can be kept."""
-    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-    return path.with_name(f"{path.stem}{_BEFORE}{now}{path.suffix}")
+    return path.with_name(f"{path.stem}{_BEFORE}{_now()}{path.suffix}")
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
 
 
 @contextmanager

@@ -14,50 +14,51 @@ from felrec.service.engine.cluster.commands import Move, to_inbox
 from felrec.service.engine.identity import check_identity
 from felrec.service.engine.moving import Followed, Moved, followed_by, refuse_moved
 from felrec.service.engine.outcomes import Outcome, read_outcome
+from felrec.store.location import StoreLocation
 from felrec.store.protocol import SharedStore
-from felrec.store.sqlite import SqliteStore
+from felrec.store.sql_store import SqlStore
 
 _BEHIND = 1_000  # most entries of the change log that may be missing: posts wait until they are applied
-_SECONDS = 30.0  # for the writer to answer, and then for the new store to have everything
+_SECONDS = 60.0  # for the writer to answer, and then for the new store to have everything
 _LOOK = 0.1  # seconds between two looks at the new store
 
 
-def switch_store(old_path: Path, new_path: Path, run: Path) -> None:
+def switch_store(old: StoreLocation, new: StoreLocation, run: Path) -> None:
     """Have the writer of a store move all processes to a new one; returns once the new one has everything.
 
+    The one transaction of the writer decides: if this process dies, all go on with the old store or with the new one.
     StoreError if the new one does not follow the old one, is not followed by a process at the moment, or is too far
     behind; StoreMismatch if it does not belong to the run; Unanswered if nobody writes.
     """
-    old_path, new_path = old_path.resolve(), new_path.resolve()
-    with SqliteStore(old_path, "write", shared=True) as old:
-        refuse_moved(old.name, old.notes())
-        _check_new(old, new_path, run)
-        place = run.resolve() if run.exists() else run  # weights that come with felrec have only a name
-        _move(old, Moved(str(new_path), str(place)))
-    _wait_until(lambda: _followed(new_path).complete, f"{new_path} is not complete yet; its felrec replay may be busy")
+    with new.open("read") as seen:
+        with old.open("write", shared=True) as left:
+            refuse_moved(left.name, left.notes())
+            _check_new(left, seen, new, run)
+            place = run.resolve() if run.exists() else run  # weights that come with felrec have only a name
+            _move(left, Moved.to(new, str(place)))
+        busy = f"{new.name} is not complete yet; its felrec replay may be busy"
+        _wait_until(lambda: _followed(seen).complete, busy)
 
 
-def _check_new(old: SharedStore, new_path: Path, run: Path) -> None:
-    followed, there = _followed(new_path), old.standing().change
+def _check_new(old: SharedStore, seen: SqlStore, new: StoreLocation, run: Path) -> None:
+    followed, there = _followed(seen), old.standing().change
     if followed.store != old.name:
-        raise StoreError(f"{new_path} follows {followed.store}, not {old.name}; give the store that follows this one")
+        raise StoreError(f"{new.name} follows {followed.store}, not {old.name}; give the store that follows this one")
     try:
-        SqliteStore(new_path, "write").close()
+        new.open("write").close()
     except StoreBusy:
         pass  # as it should be
     else:
-        raise StoreError(f"nobody keeps {new_path} as new as {old.name}; start felrec replay … --follow first")
+        raise StoreError(f"nobody keeps {new.name} as new as {old.name}; start felrec replay … --follow first")
     if there - followed.change > _BEHIND:
-        raise StoreError(f"{new_path} is {there - followed.change:,} changes behind; wait until it has caught up")
-    with SqliteStore(new_path, "read") as new:
-        check_identity(new.name, new.identity, runs.load(run))
+        raise StoreError(f"{new.name} is {there - followed.change:,} changes behind; wait until it has caught up")
+    check_identity(new.name, seen.identity, runs.load(run))
 
 
-def _followed(new_path: Path) -> Followed:
-    with SqliteStore(new_path, "read") as new:
-        followed = followed_by(new.notes())
+def _followed(new: SqlStore) -> Followed:
+    followed = followed_by(new.notes())
     if followed is None:
-        raise StoreError(f"{new_path} follows no store; make it with felrec replay … --follow")
+        raise StoreError(f"{new.name} follows no store; make it with felrec replay … --follow")
     return followed
 
 

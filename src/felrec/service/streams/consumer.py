@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from felrec.data.kinds import KindTable
 from felrec.errors import NotesChanged, StoreBusy, StoreFull, StoreUnreachable
 from felrec.service.engine.cluster.commands import Post, to_inbox
+from felrec.service.engine.refused import Source, SourceMessage, refused_messages
 from felrec.service.http.logs import note
 from felrec.service.streams.parsing import read_messages
 from felrec.service.streams.progress import Progress
@@ -36,6 +39,10 @@ class Inbox(Protocol):
 
     def notes(self) -> dict[str, str]:
         """All notes as they are now."""
+        ...
+
+    def drop_notes(self, names: Sequence[str]) -> None:
+        """Remove notes."""
         ...
 
     def standing(self) -> Standing:
@@ -83,6 +90,7 @@ class StreamConsumer:
         while not self._stopping.is_set():
             if messages := self._trying(self._read):
                 self._trying(lambda: self._ingest(messages))
+            self._trying(self._keep_refused)
             if self._progress.is_due:
                 self._trying(self._report)
         self._progress.report(None, None)
@@ -117,11 +125,12 @@ class StreamConsumer:
         while True:
             step = self._stream.step(messages, self._store.notes())
             now = time.time()
-            events, rejected, left_out = read_messages(step.fresh, now, self._kinds)
+            events, good, rejected, left_out = read_messages(step.fresh, now, self._kinds)
             self._keep(rejected)
             try:
                 if len(events):
-                    self._store.append(*to_inbox(Post(events.in_time_order(now))), step.notes, step.expected)
+                    post = Post(events.in_time_order(now), source=self._source(good))
+                    self._store.append(*to_inbox(post), step.notes, step.expected)
             except NotesChanged:
                 continue  # another consumer of the group was faster: what it appended is not fresh any more
             break
@@ -130,6 +139,18 @@ class StreamConsumer:
         repeated = len(messages) - len(step.fresh)
         self._progress.count(events=len(events), rejected=len(rejected), left_out=left_out, repeated=repeated)
 
+    def _source(self, messages: Sequence[Message]) -> Source:
+        return Source(self._stream.name, [SourceMessage(*message) for message in messages])
+
+    def _keep_refused(self) -> None:
+        """Keep the messages of events that the writer had no room for. As below, they are never lost."""
+        for name, refused in refused_messages(self._store.notes(), self._stream.name).items():
+            rejections = [Rejection(Message(*msgspec.structs.astuple(one.message)), one.reason) for one in refused]
+            self._rejects.reject(rejections)
+            self._name(rejections)
+            self._store.drop_notes([name])
+            self._progress.count(events=0, rejected=len(rejections), left_out=0, repeated=0)
+
     def _keep(self, rejected: Sequence[Rejection]) -> None:
         """Keep bad messages before they count as done: after a crash they may be kept twice, and are never lost."""
         new = [one for one in rejected if one.message.place not in self._kept]
@@ -137,7 +158,10 @@ class StreamConsumer:
             return
         self._rejects.reject(new)
         self._kept.update(one.message.place for one in new)
-        for message, reason in new[:_NAMED]:
+        self._name(new)
+
+    def _name(self, rejected: Sequence[Rejection]) -> None:
+        for message, reason in rejected[:_NAMED]:
             note("rejected", level=logging.WARNING, stream=self._stream.name, place=message.place, reason=reason)
 
     def _report(self) -> None:

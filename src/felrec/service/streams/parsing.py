@@ -23,6 +23,7 @@ class ReadMessages(NamedTuple):
     """What became of messages."""
 
     events: EventColumns
+    messages: list[Message]  # of each event
     rejected: list[Rejection]
     left_out: int  # valid events that the table of kinds leaves out
 
@@ -38,9 +39,10 @@ def read_messages(messages: Sequence[Message], now: float, kinds: KindTable | No
     parsed = read_events(b"\n".join(_line(message.body) for message in messages), lines=True, now=now, kinds=kinds)
     rejected = [Rejection(messages[row.row], row.reason) for row in parsed.rejected]
     events = parsed.events
-    put = np.array([message.time for message in messages])[events.numbers]
+    good = [messages[events.number(place)] for place in range(len(events))]
+    put = np.array([message.time for message in good])
     timed = replace(events, times=np.where(np.isnan(events.times), put, events.times), numbers=None)
-    return ReadMessages(timed, rejected, parsed.left_out or 0)
+    return ReadMessages(timed, good, rejected, parsed.left_out or 0)
 
 
 def _line(body: bytes) -> bytes:

@@ -17,7 +17,7 @@ from felrec.errors import NotLeader, StoreUnreachable
 from felrec.service.engine.cluster.encoding import decode, encode
 from felrec.service.engine.moving import Moved, moved_to
 from felrec.service.engine.rebuilding import REBUILD
-from felrec.store.protocol import Batch, Removal, SharedStore, Store
+from felrec.store.protocol import Batch, Removal, Replaceable, SharedStore, Store
 
 T = TypeVar("T")
 _OVER = "this process does not lead any more"
@@ -28,6 +28,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     batch: Batch | None = None
     removal: Removal | None = None
+    renumbered: bool = False  # users and items were let go: rows mean others from now on
 
     @property
     def replaced(self) -> bool:
@@ -75,6 +76,12 @@ class TermStore:
         cleaned = self._write(lambda: self._shared.erase(replace(removal, change=change)), entry=True)
         self.last_erasure = self.position
         return cleaned
+
+    def become(self, other: Replaceable) -> None:
+        """Let go of users and items; the entries before have their ids."""
+        change = encode(Entry(renumbered=True))
+        self._write(lambda: cast(Replaceable, self._shared).become(other, change), entry=True)
+        self.last_erasure = self.position
 
     def save(self, rows: RowChange, applied: int | None = None, notes: Mapping[str, str] | None = None) -> None:
         """Write rows of the state; the last of a rebuilt one tells the others to load it."""

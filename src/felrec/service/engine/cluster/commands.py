@@ -16,6 +16,7 @@ from felrec.data.events import EventColumns
 from felrec.service.engine.click_counts import Counted
 from felrec.service.engine.cluster.encoding import encode
 from felrec.service.engine.moving import Moved
+from felrec.service.engine.refused import Source
 from felrec.service.engine.types import Attributes, IdempotencyKey
 
 if TYPE_CHECKING:  # a process that only sends commands needs no model
@@ -31,10 +32,11 @@ class Post(msgspec.Struct, frozen=True, tag="post"):
     key: IdempotencyKey | None = None
     rejected: tuple[Rejected, ...] = ()
     notes: Mapping[str, str] = {}
+    source: Source | None = None  # a stream, for which the writer keeps what does not fit
 
     def do(self, engine: Engine, awaited: Awaited) -> Future[Receipt]:
         """Ingest them."""
-        return engine.submit(self.events, self.key, self.rejected, self.notes, awaited=awaited)
+        return engine.submit(self.events, self.key, self.rejected, self.notes, awaited=awaited, source=self.source)
 
     def answer(self, engine: ReadOnlyEngine, value: Any) -> Receipt:
         """The receipt."""

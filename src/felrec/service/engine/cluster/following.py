@@ -20,7 +20,7 @@ from felrec.service.engine.moving import moved_to
 from felrec.service.engine.rebuilding import REBUILD, WRITING
 from felrec.service.engine.serving_state import Block, ServingState
 from felrec.service.engine.state_saver import StateSaver
-from felrec.store.protocol import ERASING, Batch, Change, Contents, Removal, SharedStore
+from felrec.store.protocol import ERASING, Batch, Change, Contents, Removal, SharedStore, Standing
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +66,8 @@ class Follower:
         self.unsaved = self._catch_up(self.state, contents)
         self.position = contents.change  # the newest entry that was read
         self._included = contents.change  # the newest entry that the state included when it was loaded
-        self.last_erasure = contents.change  # the newest entry that may be of an erasure
+        self._same_blocks = contents.change  # an entry since which the numbers of blocks are those of the state
+        self.last_erasure = contents.change  # the newest entry that may be of an erasure, or let users go
         self.notes = contents.notes
         self.feedback = Feedback(self.notes.get(FEEDBACK, ""), now)
         self.moved = moved_to(contents.notes)  # which store has taken the place of this one
@@ -82,14 +83,14 @@ class Follower:
         state = ServingState(model, contents, self._now)
         unsaved = self._catch_up(state, contents)
         self.state.become(state)
-        self.unsaved, self._included = unsaved, contents.change
+        self.unsaved, self._included, self._same_blocks = unsaved, contents.change, contents.change
         self.feedback.follow(Note.read(contents.notes.get(FEEDBACK, "")))
         self.moved = moved_to(contents.notes)
         return contents
 
     def go_on(self, position: int, last_erasure: int, saver: StateSaver) -> None:
         """Follow again after a term of this process."""
-        self.position, self.last_erasure = position, last_erasure
+        self.position, self.last_erasure, self._same_blocks = position, last_erasure, last_erasure
         self.unsaved = UnsavedRows(saver.saved)
         self.unsaved.add_all(saver.unsaved_rows())
 
@@ -102,6 +103,11 @@ class Follower:
         before.state.become(self.state)
         before.feedback.follow(Note.read(self.notes.get(FEEDBACK, "")))
         self.state, self.feedback = before.state, before.feedback
+
+    def were_saved(self, standing: Standing) -> None:
+        """Called with what the store had saved at some moment: before users were let go it had other blocks."""
+        if standing.change >= self._same_blocks:
+            self.unsaved.were_saved(standing.applied, self.state.index.blocks)
 
     def skip(self) -> None:
         """Go on after what was loaded, because the entries before are gone."""
@@ -119,6 +125,8 @@ class Follower:
         elif applies:
             self.load_again()
         self.position = change.number
+        if entry.renumbered:
+            self.last_erasure = change.number
         what = entry.batch or entry.removal
         return [answered.text for answered in what.answered] if what else ()
 

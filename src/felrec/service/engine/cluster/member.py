@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from math import inf
 from queue import SimpleQueue
 from typing import Any
 
 from felrec.answers.types import Erasure, Item, Membership, Receipt, Rejected
 from felrec.data.events import EventColumns
+from felrec.data.log import InteractionLog
 from felrec.errors import (
     ChangesTrimmed,
     FelrecError,
@@ -25,6 +27,7 @@ from felrec.errors import (
     StoreUnreachable,
 )
 from felrec.fitted import FittedModel
+from felrec.service.engine.base_events import BaseEvents
 from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.cluster.commands import (
     Command,
@@ -46,6 +49,7 @@ from felrec.service.engine.engine import Engine
 from felrec.service.engine.health import health_of
 from felrec.service.engine.idempotency import without_body
 from felrec.service.engine.identity import begin
+from felrec.service.engine.letting_go import check_letting_go
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.moving import Moved
 from felrec.service.engine.outcomes import read_outcome
@@ -93,6 +97,7 @@ class Member(ReadOnlyEngine):
         limits: Limits | None = None,
         empty: bool = False,
         clock: SteadyClock | None = None,
+        log: InteractionLog | None = None,
     ) -> Member:
         """Open a member on a store that others may have open; see `Engine.open`."""
         limits, clock = limits or Limits(), clock or SteadyClock()
@@ -104,7 +109,12 @@ class Member(ReadOnlyEngine):
                     store.resign()
                 else:
                     time.sleep(limits.lease_seconds / 10)
-            return cls(store, Follower(store, model, clock.now), limits, clock)
+            follower = Follower(store, model, clock.now)
+            state = follower.state
+            state.base_events = BaseEvents.of(state.base, log) if log is not None else None
+            if limits.forget_after < inf:
+                check_letting_go(state)
+            return cls(store, follower, limits, clock)
         except BaseException:
             store.close()
             raise
@@ -260,7 +270,7 @@ class Member(ReadOnlyEngine):
                     self._pending.heard(read_outcome(text))
             if len(entries) < _MOST:
                 self._current_at = seen
-            self._follower.unsaved.were_saved(self._keeper.standing.applied, self._state.index.blocks)
+            self._follower.were_saved(self._keeper.standing)
             if not entries and (self._keeper.held or self._follower.moved):
                 return
 
@@ -298,13 +308,13 @@ class Member(ReadOnlyEngine):
         """Go on with the store that has taken the place of this one; until it is loaded, memory answers as before."""
         self._keeper.withdraw()
         try:
-            store, follower = open_successor(moved, self.clock.now)
+            store, follower = open_successor(moved, self._store, self.clock.now)
         except NotComplete as error:
             self._stuck = str(error)
             self._closing.wait(_MOVING)
             return
         except (FelrecError, OSError) as error:
-            stuck = f"it cannot go on with {moved.store} and {moved.run}: {error}"
+            stuck = f"it cannot go on with {moved.location.name} and {moved.run}: {error}"
             if stuck != self._stuck:
                 _log.warning("%s; it tries again", stuck)
             self._stuck = stuck
@@ -317,7 +327,7 @@ class Member(ReadOnlyEngine):
             self._keeper = LeaseKeeper(store, self.limits.lease_seconds, store.standing(), self._beat)
         left.close()
         self.base, self._stuck, self._current_at = self._state.base, "", time.monotonic()
-        _log.info("this process goes on with %s and %s", moved.store, moved.run)
+        _log.info("this process goes on with %s and %s", store.name, moved.run)
         for write in self._pending.undecided(sys.maxsize):  # in the change log of the old store they would have been
             write.tried = None
             self._send(write)
