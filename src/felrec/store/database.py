@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -44,10 +44,10 @@ class Database(Protocol):
         """
         ...
 
-    def taking_from(self, other: Database) -> AbstractContextManager[Callable[[str], None]]:
-        """Around `transaction`: what it is given replaces a table by that of another store, which has no transaction.
+    def taking_from(self, other: Database) -> AbstractContextManager[Callable[[Sequence[str]], None]]:
+        """Around `transaction`: what it gives replaces tables by those of another store, which is useless then.
 
-        StoreBusy if a process reads the table for too long.
+        The other one must have no transaction. StoreBusy if a process reads one of the tables for too long.
         """
         ...
 

@@ -94,6 +94,7 @@ class PostgresStore(SqlStore):
         """See Replaceable."""
         assert isinstance(other, PostgresStore)
         self.take_rows(other, change)
+        other.close()
 
     def occupied(self, namespace: str) -> bool:
         """Whether a namespace of the same database has tables, be they of a store or not."""
@@ -118,8 +119,10 @@ class PostgresStore(SqlStore):
 
     def discard(self) -> None:
         """Remove the store and close it."""
-        self._database.drop()
-        self.close()
+        try:
+            self._database.drop()
+        finally:
+            self.close()
 
     def standing(self) -> Standing:
         """Where the log is now. Any thread."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, NoReturn
 
@@ -221,14 +221,17 @@ class PostgresDatabase:
         self.counters, self._counted = counters, time.monotonic()
 
     @contextmanager
-    def taking_from(self, other: Database) -> Iterator[Callable[[str], None]]:
-        """See Database.taking_from. The table itself moves, so it takes no longer for a large one."""
+    def taking_from(self, other: Database) -> Iterator[Callable[[Sequence[str]], None]]:
+        """See Database.taking_from. The tables themselves move, so it takes no longer for large ones."""
         assert isinstance(other, PostgresDatabase)
+        theirs = other._namespace
 
-        def take(table: str) -> None:
+        def take(tables: Sequence[str]) -> None:
             self.connection.execute(f"SET LOCAL lock_timeout TO {_GLANCE}")  # posts wait, and others load for long
-            self.connection.execute(f"DROP TABLE {table}")
-            self.connection.execute(f'ALTER TABLE "{other._namespace}".{table} SET SCHEMA "{self._namespace}"')
+            for table in tables:
+                self.connection.execute(f"DROP TABLE {table}")
+                self.connection.execute(f'ALTER TABLE "{theirs}".{table} SET SCHEMA "{self._namespace}"')
+            self.connection.execute(f'DROP SCHEMA "{theirs}" CASCADE')  # what is left of it could not be opened
 
         yield take
 

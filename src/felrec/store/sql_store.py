@@ -233,7 +233,7 @@ class SqlStore(ABC):
         return not self._database.unclean
 
     def take_rows(self, other: SqlStore, change: bytes | None) -> None:
-        """Replace users, items, events and state by those of another store, in one transaction, and remove that."""
+        """Replace users, items, events and state by those of another store, in one transaction."""
         mine, identity, tables = self._next_counters(), other.identity, other._database.tables
         counters = replace(
             other._database.counters,
@@ -243,20 +243,13 @@ class SqlStore(ABC):
             change=mine.change,
         )
         with self._database.taking_from(other._database) as take, self._database.transaction(counters):
-            for table in ROW_TABLES:
-                take(table)
+            take(ROW_TABLES)
             connection, times = self._database.connection, int(self.notes().get(LET_GO, 0))
             put_meta(connection, "identity", to_json(asdict(identity)))
             put_meta(connection, "tables", to_json(tables))
             put_notes(connection, {LET_GO: str(times + 1)})
             put_change(connection, change, counters)
         self._database.tables, self._state = tables, StateWriter(self._database)
-        with suppress(StoreError):  # it is empty, or a copy; the next attempt removes it too
-            other.discard()
-
-    @abstractmethod
-    def discard(self) -> None:
-        """Close the store and remove it."""
 
     def _next_counters(self) -> Counters:
         counters = self._database.counters

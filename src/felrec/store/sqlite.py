@@ -94,6 +94,7 @@ class SqliteStore(SqlStore):
         assert isinstance(other, SqliteStore)
         if self._shared:
             self.take_rows(other, change)
+            other.discard()
             return
         other.close()
         self.close()  # the name is free for a moment: a second service that starts just then is refused, or this one

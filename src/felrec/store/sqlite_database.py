@@ -6,7 +6,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -223,13 +223,14 @@ class SqliteDatabase:
             raise StoreLost(self._lost)
 
     @contextmanager
-    def taking_from(self, other: Database) -> Iterator[Callable[[str], None]]:
+    def taking_from(self, other: Database) -> Iterator[Callable[[Sequence[str]], None]]:
         """See Database.taking_from. The rows are copied."""
         assert isinstance(other, SqliteDatabase)
 
-        def take(table: str) -> None:
-            self.connection.execute(f"DELETE FROM main.{table}")
-            self.connection.execute(f"INSERT INTO main.{table} SELECT * FROM beside.{table}")
+        def take(tables: Sequence[str]) -> None:
+            for table in tables:
+                self.connection.execute(f"DELETE FROM main.{table}")
+                self.connection.execute(f"INSERT INTO main.{table} SELECT * FROM beside.{table}")
 
         with self._turn, translated(self.name):
             self.connection.execute("ATTACH ? AS beside", (str(other.path),))

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from members import QUICK, follows, members, open_member, replayed, role, state, wait_until
 
-from felrec.errors import ConfigError, NotFound, StoreError
+from felrec.errors import ConfigError, NotFound, StoreError, StoreMissing, StoreUnreachable
 from felrec.service.engine.cluster.member import Member
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.serving_state import ServingState
@@ -21,6 +21,7 @@ from felrec.service.engine.types import Attributes, IdempotencyKey
 from felrec.service.maintenance.keeping_up import KeepingUp, begin_to_follow
 from felrec.service.maintenance.replaying import replay_store
 from felrec.store.postgres import PostgresStore
+from felrec.store.postgres_schema import unfinished_namespace
 from felrec.store.protocol import EMPTY_BASE, LET_GO
 from felrec.store.reading import read_contents
 from felrec.store.sqlite import SqliteStore
@@ -101,6 +102,43 @@ def test_all_processes_have_the_state_of_a_replay_of_the_rest(place: Place) -> N
         contents = store.load()
     assert len(contents.events) == 453
     assert not {name for name in (*contents.users, *contents.items) if name and name.startswith("old")} - {"old 3"}
+
+
+@each_kind
+def test_it_can_be_done_again_and_nothing_is_left_beside(place: Place, tmp_path: Path) -> None:
+    with members(place, 1, FORGETTING) as (writer,):
+        begin(writer)
+        let_go(writer)
+        beside = Place(place.address, unfinished_namespace(str(place.namespace))) if place.namespace else None
+        if beside:
+            with pytest.raises(StoreMissing):
+                beside("read")
+        assert list(tmp_path.glob(".*")) == []
+        post(writer, made_up(400, start=1e9 + 1_000 * DAY, users=5, items=5, seed=3))
+        post(writer, [("new", "new", 1e9 + 1_001 * DAY)])
+        let_go(writer)
+        assert writer._state.users.known == 6
+        last = state(writer)
+    assert replayed(place) == last
+
+
+@each_kind
+def test_a_store_that_cannot_be_reached_then_is_no_reason_to_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was built cannot be removed; the next attempt does that."""
+    with members(place, 1, FORGETTING) as (writer,):
+        begin(writer)
+        let_go(writer, most=12)
+        work = engine_of(writer)._letting_go
+        assert work._successor is not None
+        store = work._successor.store
+
+        def unreachable() -> None:
+            store.close()
+            raise StoreUnreachable("the server cannot be reached")
+
+        monkeypatch.setattr(store, "discard", unreachable)
+        let_go(writer)
+        assert writer._state.users.known == 9
 
 
 @each_kind

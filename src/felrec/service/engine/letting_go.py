@@ -16,7 +16,7 @@ from typing import cast
 from felrec.data.events import EventColumns, Events
 from felrec.data.silence import Active
 from felrec.data.split import Sizes
-from felrec.errors import ConfigError, StoreBusy
+from felrec.errors import ConfigError, StoreBusy, StoreError
 from felrec.recommender import Servable
 from felrec.registry import model_kind
 from felrec.service.engine.committer import Committer
@@ -51,10 +51,14 @@ class Successor:
         recommender = kind.build(kind.rescored(model.settings, None), 0, "cpu", Sizes(0, 0, 0, 0))
         recommender.load_weights(model.recommender.weights())
         fresh, new = replace(model, recommender=recommender), store.beside()
-        begin(new, fresh, empty=True)
-        new.commit(Batch(attributes=store.besides().attributes))
-        successor = ServingState(fresh, new.load())
-        return cls(new, successor, Committer(new, successor, IdempotencyStore(0.0, new), limits, 0))
+        try:
+            begin(new, fresh, empty=True)
+            new.commit(Batch(attributes=store.besides().attributes))
+            successor = ServingState(fresh, new.load())
+            return cls(new, successor, Committer(new, successor, IdempotencyStore(0.0, new), limits, 0))
+        except BaseException:
+            _discard(new)
+            raise
 
     def finish(self, store: Replaceable) -> None:
         """Take over what the store has besides events, once all of those are applied."""
@@ -110,9 +114,9 @@ class LettingGo:
     def close(self) -> None:
         """Give up what is under way."""
         self._pieces, self.due = iter(()), inf
-        if self._successor is not None:
-            self._successor.store.discard()
-            self._successor = None
+        successor, self._successor = self._successor, None
+        if successor is not None:
+            _discard(successor.store)
 
     def _begin(self, pause: float) -> None:
         self.close()
@@ -183,6 +187,13 @@ class LettingGo:
         users = list(map(self._state.users.name, events.users.tolist()))
         items = list(map(self._state.items.name, events.items.tolist()))
         return EventColumns(users, items, events.times, weights=events.weights)
+
+
+def _discard(store: Replaceable) -> None:
+    try:
+        store.discard()
+    except StoreError as error:
+        _log.warning("what was built to let go of users is removed the next time: %s", error)
 
 
 def check_letting_go(state: ServingState) -> None:
