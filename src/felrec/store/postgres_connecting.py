@@ -74,7 +74,7 @@ def with_password_of(address: str, other: str) -> str:
     given, known = _parsed(address), _parsed(other)
     if any(given.get(name, default) != known.get(name, default) for name, default in _SAME_SERVER.items()):
         return address
-    return _spelled({**{name: known[name] for name in _SECRETS if name in known}, **given})
+    return _spelled({**given, **{name: known[name] for name in _SECRETS if name in known and name not in given}})
 
 
 def _spelled(given: dict[str, Any]) -> str:
