@@ -24,7 +24,7 @@ from felrec.training.trainer import Listener, Trainer
 MODEL = "felrec-s"
 # Settings that improve results on logs outside the training data
 _DEFAULTS: dict[str, Any] = {
-    "signals": list(SIGNALS),
+    "signals": [name for name in SIGNALS if name != "ahead"],
     "members": 4,
 }
 _VALIDATED = 5_000  # events per log, enough to compare epochs
