@@ -21,7 +21,8 @@ def models(draw: st.DrawFn) -> FELRecS:
     if signals & {"profile", "hit-rates"}:
         signals |= {"trend", "together"}
     width, heads = draw(st.sampled_from([(6, 2), (16, 4), (40, 1)]))
-    sizes = {"own_items": 3, "near_items": 4, "next_items": 2, "hidden": draw(st.sampled_from([3, 16, 40]))}
+    sizes = {"own_items": 3, "near_items": 4, "next_items": 2, "ahead_items": 3}
+    sizes["hidden"] = draw(st.sampled_from([3, 16, 40]))
     chosen = {"layers": draw(st.integers(1, 2)), "members": draw(st.integers(1, 3)), "feed_forward": 20}
     made = felrec_s(
         FELRecSSettings(signals=sorted(signals), width=width, heads=heads, history_length=5, **sizes, **chosen)

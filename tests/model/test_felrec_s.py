@@ -52,8 +52,8 @@ def best(made: FELRecS, user: int, items: int, time: float = 1e6, pending: list[
 
 def test_the_number_of_parameters_is_that_of_the_docs_and_does_not_grow() -> None:
     for made, parameters in (
-        (felrec_s(FELRecSSettings()), 2_795),
-        (felrec_s(FELRecSSettings(signals=WITH_VECTORS)), 42_415),
+        (felrec_s(FELRecSSettings()), 3_019),
+        (felrec_s(FELRecSSettings(signals=WITH_VECTORS)), 42_639),
     ):
         assert made.parameter_count() == parameters
         made.observe(EVENTS)
@@ -150,7 +150,9 @@ def test_the_parts_of_a_score_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [("repetition",), ("together",), ("follows",), ("vectors",), ("profile",), ("trend", "profile")], ids=str
+    "names",
+    [("repetition",), ("together",), ("follows",), ("ahead",), ("vectors",), ("profile",), ("trend", "profile")],
+    ids=str,
 )
 def test_a_signal_is_left_out_by_leaving_out_its_entry(names: tuple[SignalName, ...]) -> None:
     made, whole = trained(EVENTS, steps=10, members=2, signals=without(*names)), trained(EVENTS, steps=10, members=2)
@@ -165,10 +167,20 @@ def test_a_signal_is_left_out_by_leaving_out_its_entry(names: tuple[SignalName, 
     assert not any(feature.startswith(tuple(f"{name}." for name in names)) for feature in told)
 
 
+def test_ahead_counts_the_next_six_items_of_a_user_and_not_those_before() -> None:
+    made = model(signals=["ahead"], history_length=9)
+    made.observe(Events.of([0] * 9, range(9), range(9)))
+    counted = tallied(made.state(), "ahead")
+    assert counted.keys() == {(item, later) for item in range(9) for later in range(item + 1, min(item + 7, 9))}
+    found = pair_features(made, Queries.now(np.array([0]), 100.0), list(range(9)))
+    assert found.pairs.column.tolist() == list(range(1, 9))  # nothing leads to the first item
+    assert found["ahead.log_count"][-1] > found["ahead.log_count"][0] > 0
+
+
 def test_every_feature_has_a_name_of_its_own() -> None:
     signals = model(signals=list(SIGNALS)).signals
     told = (*signals.item_names, *signals.pair_names)
-    assert len(told) == len(set(told)) == 17 + 23 + 3
+    assert len(told) == len(set(told)) == 17 + 30 + 3
 
 
 def test_new_items_do_not_disturb_who_asks_for_some_old_ones() -> None:
@@ -325,7 +337,7 @@ def test_forgetting_a_user_leaves_what_the_others_did() -> None:
     events = Events.of(users, items, np.arange(600) * 60)
     kept = users != 7
     others = Events.of(users[kept], items[kept], events.times[kept])
-    made, never = model(near_items=64, next_items=64), model(near_items=64, next_items=64)
+    made, never = (model(near_items=64, next_items=64, ahead_items=64) for _ in range(2))
     replay(made, events)
     replay(never, others)
     touched, taken = np.unique(items[~kept], return_counts=True)
@@ -349,7 +361,7 @@ def test_forgetting_a_user_leaves_what_the_others_did() -> None:
     assert made.signals.vectors
     assert torch.equal(made.signals.vectors.items.read(gone), seeds(gone, 16, 1))
     assert not (after["trend_mass"][gone] > 0).any()
-    for name in ("near", "next"):
+    for name in ("near", "next", "ahead"):
         found, right = tallied(after, name), tallied(expected, name)
         assert found.keys() == right.keys()
         assert all(abs(found[pair] - n) < 0.3 + 0.1 * n for pair, n in right.items())  # what had faded is not known

@@ -80,8 +80,8 @@ class Reason(Answer):
 
     kind: ReasonKind = field(
         metadata=about(
-            "again: the user had it before. together, after: people had it together with, or right after, items of the"
-            " user. trending, popular, new: many or first people have it. similar: its vector is near"
+            "again: the user had it before. together, after: people had it together with, or right or soon after, items"
+            " of the user. trending, popular, new: many or first people have it. similar: its vector is near"
         )
     )
     share: float = field(metadata=about("of everything that raises the score, 0 to 1"))

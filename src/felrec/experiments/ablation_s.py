@@ -22,6 +22,7 @@ ABLATED: tuple[tuple[SignalName, ...], ...] = (
     ("repetition",),
     ("together",),
     ("follows",),
+    ("ahead",),
     ("profile",),
     ("trend", "profile"),  # the profile needs the trend
 )

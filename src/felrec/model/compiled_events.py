@@ -101,7 +101,7 @@ def _growing(signals: SignalSet) -> dict[str, list[Any]]:
         growing["user_rows"] += signals.repetition.counts.growing.values()
     if signals.trend:
         growing["trend_rows"] = [*signals.trend.counts.growing.values()]
-    for name, signal in (("near_rows", signals.together), ("next_rows", signals.follows)):
+    for name, signal in (("near", signals.together), ("next", signals.follows), ("ahead", signals.ahead)):
         if signal:
-            growing[name] = [*signal.counts.growing.values()]
+            growing[f"{name}_rows"] = [*signal.counts.growing.values()]
     return growing

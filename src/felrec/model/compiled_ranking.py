@@ -85,6 +85,7 @@ class CompiledRanking:
         follow_counts(moving, tables.own, signals.repetition, signals)
         follow_counts(moving, tables.near, signals.together, signals)
         follow_counts(moving, tables.next, signals.follows, signals)
+        follow_counts(moving, tables.ahead, signals.ahead, signals)
         if signals.trend:
             follow_trend(moving, tables.item_network.trend, signals.trend)
         moving.follow_columns(tables, {"items": self._items}, {"items": ITEM}, "catalogue")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from felrec.model.felrec_s import FELRecS
 
 # The others are features of the log, the same for every user and item.
-_SIGNALS: tuple[SignalName, ...] = ("repetition", "together", "follows", "trend", "vectors")
+_SIGNALS: tuple[SignalName, ...] = ("repetition", "together", "follows", "ahead", "trend", "vectors")
 
 
 def explain(model: FELRecS, user: int, time: float, items: Rows) -> list[list[Part]]:
@@ -33,7 +33,8 @@ def explain(model: FELRecS, user: int, time: float, items: Rows) -> list[list[Pa
 
 
 def _parts(model: FELRecS, user: int, item: int, gains: dict[SignalName, float]) -> list[Part]:
-    links = {"together": model.signals.together, "follows": model.signals.follows}
+    signals = model.signals
+    links = {"together": signals.together, "follows": signals.follows, "ahead": signals.ahead}
     parts = []
     for name, gain in sorted(gains.items(), key=lambda one: -one[1]):
         if gain > 0:  # NaN without events

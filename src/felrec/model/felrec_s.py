@@ -89,7 +89,7 @@ class FELRecS(LearnedWeights):
 
     def _new_signals(self) -> SignalSet:
         s = self.settings
-        sizes = {"repetition": s.own_items, "together": s.near_items, "follows": s.next_items}
+        sizes = {"repetition": s.own_items, "together": s.near_items, "follows": s.next_items, "ahead": s.ahead_items}
         return SignalSet(s.signals, s.history_length, sizes, self.vector_network, s.width, self.device)
 
     # Scoring
@@ -188,7 +188,7 @@ class FELRecS(LearnedWeights):
         )
         if rates is None or found.buckets is None:
             return found
-        features = np.concatenate([found.features, rates.features(found.buckets)], axis=1)
+        features = np.concatenate([found.features, rates.features(found.buckets[:, : len(rates.names)])], axis=1)
         return PairFeatures(found.pairs, found.names + rates.names, features, found.buckets)
 
     def _item_network(self, features: Tensor) -> Tensor:

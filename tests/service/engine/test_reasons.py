@@ -57,20 +57,21 @@ def test_who_had_both(engine: Engine) -> None:
     assert "again" not in reasons
 
 
-def test_what_comes_right_after(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("signal", "reach", "how"), [("follows", 2, "right"), ("ahead", 10, "soon")])
+def test_what_comes_after(tmp_path: Path, signal: str, reach: int, how: str) -> None:
     log = felrec.synthetic_log(3_000, n_users=30, n_items=40, seed=4).log
-    model = felrec.fit(felrec.split_log(log), epochs=1, signals="trend,follows")
+    model = felrec.fit(felrec.split_log(log), epochs=1, signals=f"trend,{signal}")
     engine = open_engine(tmp_path / "s", model)
     found = 0
     for user in model.user_ids.series.head(10).to_list():
-        newest = [event.id for event in engine.user(str(user), 2).history]
+        newest = [event.id for event in engine.user(str(user), reach).history]
         items = [item.id for item in engine.recommend(str(user), 5).items]
         for reasons in engine.why(str(user), items):
             for reason in reasons:
                 if reason.kind == "after":
                     found += 1
                     assert {own.id for own in reason.items} <= set(newest)
-                    assert reason.text == f"often right after {reason.items[0].id}"
+                    assert reason.text == f"often {how} after {reason.items[0].id}"
     engine.close()
     assert found
 

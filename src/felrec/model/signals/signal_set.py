@@ -9,6 +9,7 @@ import torch
 
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.table import TableState
+from felrec.model.signals.ahead import Ahead
 from felrec.model.signals.follows import Follows
 from felrec.model.signals.hit_rates import HitRates
 from felrec.model.signals.profile import LogProfile
@@ -20,7 +21,7 @@ from felrec.model.signals.trend import Trend
 from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.recommender import ErasureContext, Tensors
 
-SignalName = Literal["trend", "repetition", "together", "follows", "vectors", "profile", "hit-rates"]
+SignalName = Literal["trend", "repetition", "together", "follows", "ahead", "vectors", "profile", "hit-rates"]
 SIGNALS: tuple[SignalName, ...] = get_args(SignalName)
 NEED_TREND = ("profile", "hit-rates")
 
@@ -32,7 +33,7 @@ class SignalSet:
         self,
         names: list[SignalName],
         history_length: int,
-        sizes: dict[str, int],  # how many items the tables of repetition, together and follows keep in a row
+        sizes: dict[str, int],  # how many items the tables of pair signals keep in a row
         vectors: VectorNetwork | None,
         width: int,
         device: torch.device,
@@ -42,16 +43,22 @@ class SignalSet:
         self.repetition = Repetition(sizes["repetition"], recent) if "repetition" in names else None
         self.together = Together(sizes["together"], recent) if "together" in names else None
         self.follows = Follows(sizes["follows"], recent) if "follows" in names else None
+        self.ahead = Ahead(sizes["ahead"], recent) if "ahead" in names else None
         self.vectors = Vectors(vectors, width, recent, device) if vectors else None
         self.profile = self.hit_rates = None
         if self.trend and "profile" in names:
             self.profile = self.trend.profile = LogProfile(recent, self.trend, self.repetition, self.together)
         if self.trend and "hit-rates" in names:
-            self.hit_rates = HitRates(self.of_pairs, recent, self.trend)
+            self.hit_rates = HitRates(self.rated, recent, self.trend)
 
     @property
     def of_pairs(self) -> list[PairSignal]:
         """Those that speak for pairs of a user and an item."""
+        return self.rated + ([self.ahead] if self.ahead else [])
+
+    @property
+    def rated(self) -> list[PairSignal]:
+        """Those of them that have hit rates, in the order of `of_pairs`."""
         signals: list[PairSignal | None] = [self.repetition, self.together, self.follows]
         return [signal for signal in signals if signal]
 
@@ -61,6 +68,7 @@ class SignalSet:
             "repetition": self.repetition,
             "together": self.together,
             "follows": self.follows,
+            "ahead": self.ahead,
         }
         return by_name.get(name)
 

@@ -48,7 +48,11 @@ class _Facts:
         whole = sum(part.gain for part in parts)
         shares = [(part, part.gain / whole) for part in parts]
         made = [self._reason(part, share, item) for part, share in shares if share >= _LEAST]
-        return tuple(reason for reason in made if reason is not None)[:k]
+        kept: dict[str, Reason] = {}
+        for reason in made:
+            if reason is not None:
+                kept.setdefault(reason.kind, reason)  # what comes soon after an item often comes right after it
+        return tuple(kept.values())[:k]
 
     def _parts(self, items: Rows) -> list[list[Part]]:
         model, user = self._state.recommender, self._user if self._user >= 0 else len(self._state.users)
@@ -61,6 +65,7 @@ class _Facts:
             "repetition": self._again,
             "together": self._together,
             "follows": self._after,
+            "ahead": self._soon_after,
             "trend": self._trending,
             "vectors": self._similar,
         }[part.signal]
@@ -91,6 +96,10 @@ class _Facts:
     def _after(self, part: Part, item: int) -> Reason | None:
         items = tuple(self._item(lead) for lead, _ in part.leads[:_ITEMS] if lead != item)
         return Reason("after", 0, f"often right after {_name(items[0])}", items) if items else None
+
+    def _soon_after(self, part: Part, item: int) -> Reason | None:
+        items = tuple(self._item(lead) for lead, _ in part.leads[:_ITEMS] if lead != item)
+        return Reason("after", 0, f"often soon after {_name(items[0])}", items) if items else None
 
     def _trending(self, part: Part, item: int) -> Reason:
         state, events = self._state, int(self._state.index.item_events[item])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from felrec.data.events import RowChange, Rows
 from felrec.data.tables.trend_counts import PACE, TREND_HALF_LIVES
 from felrec.model.kernels.native.event_tables import Change
+from felrec.model.signals.ahead import SOON
 from felrec.model.signals.item_links import WINDOW
 from felrec.model.signals.signal_set import SignalSet
 
@@ -106,7 +107,11 @@ def _columns(signals: SignalSet) -> Iterator[_Column]:
         for field, dtype in (("other", _INT), ("count", _FLOAT), ("nth", _INT), ("minute", _INT)):
             size = signals.repetition.counts.size
             yield _Column(f"own_{field}", "users", dtype, (size,), f"own_{field}", "user_rows")
-    for signal, name, owners in ((signals.together, "near", WINDOW + 1), (signals.follows, "next", 2)):
+    for signal, name, owners in (
+        (signals.together, "near", WINDOW + 1),
+        (signals.follows, "next", 2),
+        (signals.ahead, "ahead", SOON + 1),
+    ):
         if signal:
             yield _Column(f"{name}_rows", name, _INT, per_event=owners)
             for field, dtype in (("other", _INT), ("count", _FLOAT)):

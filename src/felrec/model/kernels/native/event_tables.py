@@ -17,6 +17,7 @@ class State(Structure):
         ("own", Counts),
         ("near", Counts),
         ("next", Counts),
+        ("ahead", Counts),
         ("profile", c_void_p),
         ("rates", c_void_p),
         ("cells", c_int64),
@@ -43,7 +44,7 @@ class Block(Structure):
     )
 
 
-CHANGED = ("users", "items", "trend", "log", "near", "next", "profile", "rates")
+CHANGED = ("users", "items", "trend", "log", "near", "next", "ahead", "profile", "rates")
 """What a change counts rows of."""
 
 COLUMNS = (
@@ -51,6 +52,7 @@ COLUMNS = (
     *("trend_rows", "mass", "last", "first", "log_rows", "log_values"),
     *("own_other", "own_count", "own_nth", "own_minute"),
     *("near_rows", "near_other", "near_count", "next_rows", "next_other", "next_count"),
+    *("ahead_rows", "ahead_other", "ahead_count"),
     *("profile_means", "rate_counts", "user_vectors", "item_vectors"),
 )
 """The arrays of a change."""

@@ -18,7 +18,7 @@
 enum { LINKS = 2 * WINDOW + 1 }; /* of an event, at most, with the row that a new item gets */
 
 typedef struct { /* scratch memory for a block */
-    Key *keys, *sorting, *near, *next;
+    Key *keys, *sorting, *near, *next, *ahead;
     Entry *entries;
     Fresh *fresh;
     int64_t *previous, *taken;
@@ -39,34 +39,35 @@ INLINE int take_room(Room *room, const State *state, int64_t events)
         .sorting = malloc(keys * sizeof(Key)),
         .near = malloc(LINKS * events * sizeof(Key)),
         .next = malloc(2 * events * sizeof(Key)),
+        .ahead = malloc((SOON + 1) * events * sizeof(Key)),
         .entries = malloc((2 * events + PACE) * sizeof(Entry)),
         .fresh = malloc(LINKS * events * sizeof(Fresh)),
         .previous = malloc(events * sizeof(int64_t)),
         .taken = malloc(events * sizeof(int64_t)),
         .worth = malloc(events * sizeof(float)),
         .history = malloc((state->users.length + 1) * sizeof(int32_t)),
-        .strength = malloc(largest(size, largest(state->near.size, state->next.size)) * sizeof(float)),
+        .strength = malloc(largest(largest(size, state->ahead.size), largest(state->near.size, state->next.size)) * sizeof(float)),
         .met = {.state = state, .set = {malloc(slots * sizeof(int32_t)), malloc(slots * sizeof(int32_t)), slots - 1},
                 .pairs = malloc(pairs * sizeof(Met))},
     };
     if (room->met.set.rows)
         memset(room->met.set.rows, NO_ITEM, slots * sizeof(int32_t));
-    return room->keys && room->sorting && room->near && room->next && room->entries && room->fresh && room->previous &&
-           room->taken && room->worth && room->history && room->strength && room->met.set.rows &&
+    return room->keys && room->sorting && room->near && room->next && room->ahead && room->entries && room->fresh &&
+           room->previous && room->taken && room->worth && room->history && room->strength && room->met.set.rows &&
            room->met.set.numbers && room->met.pairs;
 }
 
 INLINE void free_room(Room *room)
 {
-    void *used[] = {room->keys, room->sorting, room->near, room->next, room->entries, room->fresh, room->previous,
-                    room->taken, room->worth, room->history, room->strength, room->met.set.rows,
+    void *used[] = {room->keys, room->sorting, room->near, room->next, room->ahead, room->entries, room->fresh,
+                    room->previous, room->taken, room->worth, room->history, room->strength, room->met.set.rows,
                     room->met.set.numbers, room->met.pairs};
     for (int64_t at = 0; at < (int64_t)(sizeof(used) / sizeof(*used)); at++)
         free(used[at]);
 }
 
 typedef struct { /* sums over the events of a block */
-    int64_t near, next, counted, sampled; /* numbers of links, of events that count, and of those with sampled pairs */
+    int64_t near, next, ahead, counted, sampled; /* numbers of links, of events that count, and of those with sampled pairs */
     double facts[PROFILE];
 } Sums;
 
@@ -104,10 +105,14 @@ INLINE void look_at_event(const State *state, const Block *block, int64_t event,
         sums->near += links_together(history, held, item, again, room->near + sums->near);
     if (state->next.size)
         sums->next += links_following(history, held, item, again, room->next + sums->next);
+    if (state->ahead.size)
+        sums->ahead += links_ahead(history, held, item, again, room->ahead + sums->ahead);
     if (new && state->near.size)
         room->near[sums->near++] = (Key){meeting(item, NO_MEETING), 0};
     if (new && state->next.size)
         room->next[sums->next++] = (Key){meeting(item, NO_MEETING), 0};
+    if (new && state->ahead.size)
+        room->ahead[sums->ahead++] = (Key){meeting(item, NO_MEETING), 0};
     if (state->profile && counts) {
         const int repeats = again || has(&state->own, block->users[event], item);
         const int follows = taken > 0 && has(&state->near, held ? history[held - 1] : 0, item);
@@ -147,10 +152,13 @@ ANY_PROCESSOR int felrec_change(const State *state, const Block *block, Change *
             look_at_event(state, block, event, &room, &sums, to);
         const TopK near = {to->near_rows, to->near_other, to->near_count, 0, 0};
         const TopK next = {to->next_rows, to->next_other, to->next_count, 0, 0};
+        const TopK ahead = {to->ahead_rows, to->ahead_other, to->ahead_count, 0, 0};
         to->near = count_meetings(&state->near, LINK_FADE, room.near, sums.near, room.sorting, 0, &near, room.fresh,
                                   room.strength);
         to->next = count_meetings(&state->next, LINK_FADE, room.next, sums.next, room.sorting, 0, &next, room.fresh,
                                   room.strength);
+        to->ahead = count_meetings(&state->ahead, LINK_FADE, room.ahead, sums.ahead, room.sorting, 0, &ahead,
+                                   room.fresh, room.strength);
         if (state->own.size)
             count_own(state, block, &room, to);
         if (state->trend.log)
@@ -224,6 +232,7 @@ int64_t felrec_apply(const State *state, const Change *change)
     const TopK own = {0, change->own_other, change->own_count, change->own_nth, change->own_minute};
     const TopK near = {0, change->near_other, change->near_count, 0, 0};
     const TopK next = {0, change->next_other, change->next_count, 0, 0};
+    const TopK ahead = {0, change->ahead_other, change->ahead_count, 0, 0};
     const int64_t ring = state->users.length * sizeof(int32_t);
     write_rows(state->users.ring, ring, change->user_rows, change->users, change->user_ring);
     write_rows(state->users.count, 8, change->user_rows, change->users, change->user_count);
@@ -236,6 +245,7 @@ int64_t felrec_apply(const State *state, const Change *change)
     write_counts(&state->own, change->user_rows, change->users, &own);
     write_counts(&state->near, change->near_rows, change->near, &near);
     write_counts(&state->next, change->next_rows, change->next, &next);
+    write_counts(&state->ahead, change->ahead_rows, change->ahead, &ahead);
     write_vectors(&state->of_items, state->user_lengths, change->user_rows, change->users, change->user_vectors);
     write_vectors(&state->of_users, state->item_lengths, change->item_rows, change->items, change->item_vectors);
     if (state->profile)

@@ -11,7 +11,7 @@ enum { MEANS = 6, PROFILE = MEANS + HORIZONS };
 typedef struct {
     Histories users, items;
     Trend trend;
-    Counts own, near, next;
+    Counts own, near, next, ahead;
     const float *profile; /* (2, PROFILE) running means, and those that are shown; NULL: not in the model */
     const float *rates;   /* (2, cells) hits, and all pairs; NULL: not in the model */
     int64_t cells;
@@ -31,7 +31,7 @@ typedef struct { /* in time order */
 } Block;
 
 typedef struct { /* new values of some rows, by table; rows ascend */
-    int64_t users, items, trend, log, near, next, profile, rates; /* numbers of rows */
+    int64_t users, items, trend, log, near, next, ahead, profile, rates; /* numbers of rows */
     int32_t *user_rows, *user_ring;
     int64_t *user_count;
     int32_t *item_rows, *item_ring;
@@ -48,6 +48,8 @@ typedef struct { /* new values of some rows, by table; rows ascend */
     float *near_count;
     int32_t *next_rows, *next_other;
     float *next_count;
+    int32_t *ahead_rows, *ahead_other;
+    float *ahead_count;
     float *profile_means;
     float *rate_counts;
     float *user_vectors, *item_vectors;

@@ -19,7 +19,7 @@ from felrec.peers import ALONE, Peers
 from felrec.recommender import Queries
 
 _TOGETHER = 32  # queries at a time, as in learning.c
-_FEATURES = 29
+_FEATURES = 36
 
 Floats = NDArray[np.float32]
 

@@ -5,7 +5,7 @@
 
 #include "top_k.h"
 
-enum { WINDOW = 10 }; /* newest items of a user that an event is linked with */
+enum { WINDOW = 10, SOON = 6 }; /* newest items of a user that an event is linked with, and comes soon after */
 
 /* Whether an item was already taken close to the event's item. */
 INLINE int met_before(const int32_t *history, int64_t taken, int32_t item, int32_t other)
@@ -45,6 +45,16 @@ INLINE int64_t links_following(const int32_t *history, int64_t taken, int32_t it
         return 0;
     links[0] = (Key){meeting(last, item), 0};
     return 1;
+}
+
+/* From each of the user's last six items to this one; returns how many links. */
+INLINE int64_t links_ahead(const int32_t *history, int64_t taken, int32_t item, int again, Key *links)
+{
+    int64_t count = 0;
+    for (int64_t at = taken > SOON ? taken - SOON : 0; at < taken; at++)
+        if (!again || history[at] == item || !met_before(history, taken, item, history[at]))
+            links[count++] = (Key){meeting(history[at], item), 0};
+    return count;
 }
 
 #endif

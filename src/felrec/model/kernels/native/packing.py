@@ -19,7 +19,7 @@ from felrec.model.signals.signal_set import SignalSet
 from felrec.model.signals.vectors import SOFT, Vectors
 
 Floats = NDArray[np.float32]
-_FEATURES = 29  # as in tables.h, where every signal has its place
+_FEATURES = 36  # as in tables.h, where every signal has its place
 _TYPES = {"other": "i4", "count": "f4", "nth": "i4", "minute": "i4"}
 
 
@@ -46,13 +46,13 @@ class Packer:
         """The table of one signal."""
         if signal is None:
             return native.Counts(first_rate=-1)
-        rates, counts = signals.hit_rates, signal.counts
+        rates, rated, counts = signals.hit_rates, signals.rated, signal.counts
         return native.Counts(
             **{name: self.at(column, _TYPES[name]) for name, column in counts.columns.items()},
             owners=counts.owners,
             size=counts.size,
             reach=reach,
-            first_rate=-1 if rates is None else int(rates.starts[signals.of_pairs.index(signal)]),
+            first_rate=int(rates.starts[rated.index(signal)]) if rates and signal in rated else -1,
         )
 
     def signals(self, signals: SignalSet) -> dict[str, Any]:
@@ -65,6 +65,7 @@ class Packer:
             "own": self.counts(signals, signals.repetition),
             "near": self.counts(signals, signals.together, signals.together.reach if signals.together else 0),
             "next": self.counts(signals, signals.follows, signals.follows.reach if signals.follows else 0),
+            "ahead": self.counts(signals, signals.ahead, signals.ahead.reach if signals.ahead else 0),
             "rates": self.at(rates.by_cell, "f4") if rates else None,
         }
 
@@ -105,9 +106,11 @@ def feature_places(signals: SignalSet) -> NDArray[np.int64]:
     """Where tables.h has the inputs of the pair network, without those of the log."""
     of_signals = ((signals.repetition, 0, 9), (signals.together, 9, 16), (signals.follows, 16, 23))
     places = [np.arange(start, stop) for signal, start, stop in of_signals if signal]
+    if signals.ahead:
+        places.append(np.arange(29, _FEATURES))
     if signals.hit_rates:
         places.append(np.array([23 + nth for nth, (signal, _, _) in enumerate(of_signals) if signal]))
-    return np.concatenate([*places, np.arange(26, _FEATURES)])
+    return np.concatenate([*places, np.arange(26, 29)])
 
 
 def pair_biases(ensemble: MLPEnsemble, log_features: Tensor) -> Floats:

@@ -17,7 +17,7 @@ typedef struct { /* sums over the user's newest items, each discounted by its pl
 typedef struct {
     int32_t row, own; /* own: whether the user is known to have had it */
     float count, back, minutes;
-    Link near, next;
+    Link links[3]; /* of together, follows and ahead */
 } Pair;
 
 /* Whether rows[start:stop], which ascend, have this one. */
@@ -110,8 +110,8 @@ INLINE void collect_own(Collected *all, int64_t taken)
     }
 }
 
-/* Follow the links of the newest of `taken` items; `near` is 1 or 0 for the one or the other signal. */
-INLINE void collect_links(Collected *all, const Counts *links, const int near, const int32_t *history, int64_t taken)
+/* Follow the links of the newest of `taken` items; `signal` is the place of theirs in `Pair.links`. */
+INLINE void collect_links(Collected *all, const Counts *links, const int signal, const int32_t *history, int64_t taken)
 {
     for (int64_t place = 1; place <= links->reach && place <= taken; place++) {
         const int64_t mine = history[taken - place];
@@ -123,7 +123,7 @@ INLINE void collect_links(Collected *all, const Counts *links, const int near, c
             Pair *pair = links->other[at] >= 0 ? pair_of(all, links->other[at]) : 0;
             if (!pair)
                 continue;
-            Link *link = near ? &pair->near : &pair->next;
+            Link *link = pair->links + signal;
             const float count = links->count[at] * discount;
             link->cosine += count * root;
             link->confidence += count / events;
@@ -178,10 +178,14 @@ INLINE void pair_features(const Collected *all, const Pair *pair, float cosine, 
     const Item *item = item_of(tables, pair->row);
     if (pair->own)
         own_features(all, pair, x);
-    if (pair->near.places > 0)
-        link_features(all, &pair->near, &tables->near, pair->own, item->root_events, 0, x + NEAR, x + RATES + 1);
-    if (pair->next.places > 0)
-        link_features(all, &pair->next, &tables->next, pair->own, item->root_events, 2, x + NEXT, x + RATES + 2);
+    const Link *near = pair->links, *next = near + 1, *ahead = near + 2;
+    float unrated; /* `ahead` has no hit rates */
+    if (near->places > 0)
+        link_features(all, near, &tables->near, pair->own, item->root_events, 0, x + NEAR, x + RATES + 1);
+    if (next->places > 0)
+        link_features(all, next, &tables->next, pair->own, item->root_events, 2, x + NEXT, x + RATES + 2);
+    if (ahead->places > 0)
+        link_features(all, ahead, &tables->ahead, pair->own, item->root_events, 1, x + AHEAD, &unrated);
     x[CONTEXT] = item->log_events;
     x[CONTEXT + 1] = item->score;
     x[CONTEXT + 2] = cosine;

@@ -61,7 +61,8 @@ INLINE int64_t most_pairs(const Tables *tables, const Questions *asked)
         int64_t waiting = asked->pending_stops[query] - asked->pending_starts[query];
         most = waiting > most ? waiting : most;
     }
-    return most + tables->own.size + tables->near.reach * tables->near.size + tables->next.reach * tables->next.size;
+    return most + tables->own.size + tables->near.reach * tables->near.size + tables->next.reach * tables->next.size +
+           tables->ahead.reach * tables->ahead.size;
 }
 
 /* Scratch memory for one query at a time. */
@@ -112,8 +113,9 @@ INLINE Collected collect(const Tables *tables, const Questions *asked, int64_t q
                      .newest_events = 1 + (float)events_of(tables, taken ? room->history[taken - 1] : 0)};
     if (tables->own.size)
         collect_own(&all, events);
-    collect_links(&all, &tables->near, 1, room->history, taken);
-    collect_links(&all, &tables->next, 0, room->history, taken);
+    collect_links(&all, &tables->near, 0, room->history, taken);
+    collect_links(&all, &tables->next, 1, room->history, taken);
+    collect_links(&all, &tables->ahead, 2, room->history, taken);
     return all;
 }
 

@@ -37,9 +37,10 @@ class StateView:
             follow_histories(tables, of, histories)
         if signals.trend:
             follow_trend(tables, state.trend, signals.trend)
-        pair_signals = (signals.repetition, state.own), (signals.together, state.near), (signals.follows, state.next)
-        for signal, counts in pair_signals:
-            follow_counts(tables, counts, signal, signals)
+        follow_counts(tables, state.own, signals.repetition, signals)
+        follow_counts(tables, state.near, signals.together, signals)
+        follow_counts(tables, state.next, signals.follows, signals)
+        follow_counts(tables, state.ahead, signals.ahead, signals)
         if signals.profile:
             tables.follow(state, "profile", "f4", signals.profile, "means")
         if signals.hit_rates:
@@ -70,8 +71,8 @@ def follow_counts(tables: MovingTables, at: Counts, signal: Repetition | ItemLin
         return
     at.size = signal.counts.size
     at.reach = signal.reach if isinstance(signal, ItemLinks) else 0
-    if rates:
-        at.first_rate = int(rates.starts[signals.of_pairs.index(signal)])
+    if rates and signal in signals.rated:
+        at.first_rate = int(rates.starts[signals.rated.index(signal)])
     tables.follow_columns(at, signal.counts.growing, _OF_COUNTS, "owners")
 
 

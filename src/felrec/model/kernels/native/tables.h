@@ -9,7 +9,7 @@
 enum { CHUNK = 256, PERIODS = 16 }; /* items with a common upper bound; periods for which it has one (bounds.h) */
 
 /* Features of a pair, in the order of the pair network's weights; those of the log are part of its first bias. */
-enum { OWN = 0, NEAR = 9, NEXT = 16, RATES = 23, CONTEXT = 26, FEATURES = 29 };
+enum { OWN = 0, NEAR = 9, NEXT = 16, RATES = 23, CONTEXT = 26, AHEAD = 29, FEATURES = 36 };
 
 typedef struct { /* the newest counterparts of each owner, as rings */
     const int32_t *ring;
@@ -94,7 +94,7 @@ typedef struct {
     Histories users;
     const int64_t *item_events;
     int64_t item_owners;
-    Counts own, near, next;
+    Counts own, near, next, ahead;
     const float *rates;
     PairNetwork network;
     Encoder encoder;

@@ -118,6 +118,7 @@ class Tables(Structure):
         ("own", Counts),
         ("near", Counts),
         ("next", Counts),
+        ("ahead", Counts),
         ("rates", c_void_p),
         ("network", PairNetwork),
         ("encoder", Encoder),
