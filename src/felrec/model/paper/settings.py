@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from felrec.model.paper.attention import TransformerSettings
 
@@ -43,10 +43,17 @@ class FELRecSettings(TransformerSettings):
         "queue", description="of a user: as published, or all items as they were cached before the event"
     )
     prior_half_lives: list[HalfLife] = Field(
-        [], description="half-lives, in events, of the counts whose logarithms are added to the score; none: no prior"
+        [],
+        description="popularity prior of the score: half-lives of its counts, in events, separated by commas",
     )
 
     of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours", "inference_precision"})
+
+    @field_validator("prior_half_lives", mode="before")
+    @classmethod
+    def _listed(cls, half_lives: Any) -> Any:
+        """A list, or numbers separated by commas."""
+        return [one for one in half_lives.split(",") if one.strip()] if isinstance(half_lives, str) else half_lives
 
 
 ORDINARY: dict[str, Any] = {
