@@ -142,7 +142,6 @@ def test_tensorboard_scalars(invoke, log: Path, tmp_path: Path) -> None:  # type
 def test_tensorboard_that_is_not_installed(  # type: ignore[no-untyped-def]
     invoke, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from felrec.errors import ConfigError
 
     monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard.writer", None)
     with pytest.raises(ConfigError, match=r"pip install .*'\.\[tensorboard\]'"):

@@ -26,6 +26,7 @@ LEFT_OUT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("published heads", {"projection": "mlp"}),
     ("scored from raw vectors", {"score_from": "vectors"}),
     ("published loss", {"negatives": "queue"}),
+    ("L_x with its full weight", {"item_loss": 1.0}),
     ("no popularity prior", {"prior_half_lives": []}),
     ("SGD at 0.01", {"optimizer": "sgd", "lr": 0.01}),
 )

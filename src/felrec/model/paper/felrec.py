@@ -184,8 +184,7 @@ class FELRec(LearnedWeights):
         if before is None or self.served is None:
             loss: Tensor = self.objective(*vectors)
             return loss
-        whole = self.settings.negatives == "catalogue"
-        return ServedLoss(self.objective, self.served, whole)(*vectors, before, targets)
+        return ServedLoss(self.objective, self.served, self.settings)(*vectors, before, targets)
 
     def memory(self) -> Tensors:
         """The queues and the state of the dropout generator."""

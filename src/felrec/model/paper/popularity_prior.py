@@ -17,7 +17,7 @@ from felrec.data.tables.decayed_counts import DecayedCounts
 from felrec.data.tables.table import TableState
 from felrec.recommender import ErasureContext, Tensors, load_table, state_of
 
-FAST = 10.0  # a few scalars must move faster than the weights of a network, which the optimiser's rate is made for
+FAST = 3.0  # a few scalars must move faster than the weights of a network, which the optimiser's rate is made for
 _LEAST = 0.1  # added to counts: an item whose events have all decayed is not impossible
 
 

@@ -6,11 +6,14 @@ learn to pass that on, and a log of 100,000 events has only a few hundred steps 
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from felrec.model.kernels.dropout import Masks
 from felrec.model.paper.encoder import Encoder
 from felrec.model.paper.heads import ResidualHead
+
+_TYPES = 0.02  # standard deviation of type vectors; the published 1 makes them 8 times as long as vectors of width 64
 
 
 class ResidualEncoder(Encoder):
@@ -23,9 +26,12 @@ class ResidualEncoder(Encoder):
         return mean + super().forward(vectors, mask, kind, dropout)
 
     def start_as_mean(self) -> None:
-        """Let the published part begin at zero."""
+        """Let the published part begin at zero, with type vectors that do not drown vectors of unit length."""
         for parameter in self.output.parameters():
             nn.init.zeros_(parameter)
+        if self.types is not None:
+            with torch.no_grad():
+                self.types.mul_(_TYPES)
 
 
 def start_as_identity(module: nn.Module) -> None:

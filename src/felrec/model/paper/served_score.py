@@ -20,6 +20,7 @@ from felrec.data.events import Events, Rows
 from felrec.model.paper.directions import direction
 from felrec.model.paper.objectives import Contrast, Predict
 from felrec.model.paper.popularity_prior import FAST, PopularityPrior
+from felrec.model.paper.settings import FELRecSettings
 from felrec.model.paper.side import Side
 
 _MOST = 1 << 15  # items that a batch is compared with; of a larger catalogue, a sample
@@ -102,14 +103,14 @@ class ServedLoss:
     published loss is kept, and the softmax only fits the few scalars of the score.
     """
 
-    def __init__(self, objective: Contrast | Predict, score: ServedScore, catalogue: bool) -> None:
-        self.objective, self.score, self.catalogue = objective, score, catalogue
+    def __init__(self, objective: Contrast | Predict, score: ServedScore, settings: FELRecSettings) -> None:
+        self.objective, self.score, self.settings = objective, score, settings
 
     def __call__(self, users: Tensor, items: Tensor, before: Before, targets: Rows) -> Tensor:
         """The loss of encoded users and items (B, D)."""
-        if self.catalogue:
+        if self.settings.negatives == "catalogue":
             of_users = self.score.loss(*self._projected(users, before), before, targets)
-            return of_users + self.objective.item_loss(items, before.users)
+            return of_users + self.settings.item_loss * self.objective.item_loss(items, before.users)
         loss: Tensor = self.objective(users, items)
         with torch.no_grad():
             projected = self._projected(users, before)

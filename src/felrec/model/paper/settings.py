@@ -42,6 +42,7 @@ class FELRecSettings(TransformerSettings):
     negatives: Literal["queue", "catalogue"] = Field(
         "queue", description="of a user: as published, or all items as they were cached before the event"
     )
+    item_loss: float = Field(1.0, ge=0, description="weight of L_x beside the softmax over the catalogue")
     prior_half_lives: list[HalfLife] = Field(
         [],
         description="popularity prior of the score: half-lives of its counts, in events, separated by commas",
@@ -62,17 +63,20 @@ ORDINARY: dict[str, Any] = {
     "written": "unit",
     "encoder": "residual",
     "projection": "residual",
+    "normalisation": "layer",  # batch statistics of the whole catalogue are not those of the items of a batch
     "score_from": "projections",
     "negatives": "catalogue",
-    "prior_half_lives": [100.0, 1_000.0, 10_000.0],
+    "item_loss": 0.1,
+    "prior_half_lives": [100.0, 1_000.0, 10_000.0, 100_000.0],
     "optimizer": "adamw",
-    "lr": 0.001,
-    "batch_size": 512,
-    "epochs": 2,
+    "lr": 0.003,
+    "batch_size": 256,
+    "trained_share": 0.5,
+    "epochs": 3,
     "width": 64,
     "layers": 1,
     "feed_forward": 128,
     "history_length": 32,
     "queue_size": 4096,
 }
-"""Changes with which FELRec-Q and FELRec-P learn from 100,000 to 3 million events; the last lines are smaller sizes."""
+"""Changes with which FELRec-Q and FELRec-P learn from 100,000 to 3 million events; from `trained_share` on, for speed."""
