@@ -79,4 +79,4 @@ ORDINARY: dict[str, Any] = {
     "history_length": 32,
     "queue_size": 4096,
 }
-"""Changes with which FELRec-Q and FELRec-P learn from 100,000 to 3 million events; from `trained_share` on, for speed."""
+"""Changes with which FELRec-Q and FELRec-P learn from 100,000 to 3 million events; the last are for speed."""
