@@ -74,7 +74,7 @@ def _model(runner: ExperimentRunner) -> str:
 
 def _row(runner: ExperimentRunner, model: str, name: str, variant: dict[str, Any], log: Data) -> Row:
     trial = runner.trial(model, name, **variant, score_from="projections")
-    results = {start: runner.result(replace(trial, cache=start), log) for start in STARTS}
+    results: dict[str, Result] = {start: runner.result(replace(trial, cache=start), log) for start in STARTS}
     return Row(name, results, _spreads(runner, trial, log))
 
 

@@ -90,7 +90,7 @@ class ServedScore(nn.Module):
     def loss(self, users: Tensor, items: Tensor, before: Before, targets: Rows) -> Tensor:
         """Cross-entropy of the targets (B,) that were in the catalogue; zero if none was."""
         known, places = before.places(targets)
-        scores = self(users[torch.from_numpy(known).to(users.device)] @ items.T, before.candidates)
+        scores: Tensor = self(users[torch.from_numpy(known).to(users.device)] @ items.T, before.candidates)
         if not len(places):
             return scores.sum()
         return F.cross_entropy(scores + before.stand_for, torch.from_numpy(places).to(users.device))
