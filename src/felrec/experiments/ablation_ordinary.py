@@ -22,6 +22,7 @@ LEFT_OUT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("zero cache, no seeds", {"cache": "zero", "seed_share": 0.0}),
     ("items keep no seed", {"seed_share": 0.0}),
     ("vectors of any length", {"written": "encoded"}),
+    ("training writes as published", {"training_writes": "published"}),
     ("published encoder", {"encoder": "published"}),
     ("published heads", {"projection": "mlp"}),
     ("scored from raw vectors", {"score_from": "vectors"}),

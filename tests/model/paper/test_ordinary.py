@@ -217,3 +217,19 @@ def test_half_lives_are_written_with_commas() -> None:
     assert settings.prior_half_lives == [30, 3000]  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="greater than 0"):
         FELREC_Q.divide({"prior_half_lives": "30,0"})
+
+
+def test_training_leaves_the_cache_that_serving_would() -> None:
+    """With `training_writes=served` a reset changes nothing but the age of the weights."""
+    events = random_events(60)
+    for writes, same in (("served", True), ("published", False)):
+        model = ordinary(training_writes=writes).train()
+        for block in events.blocks(20):
+            model.loss(TimeBatch(block))
+        learned = model.state()
+        model.reset()
+        for block in events.blocks(20):
+            model.observe(block)
+        served = model.state()
+        assert torch.equal(learned["item_cache"], served["item_cache"]) is same
+        assert torch.equal(learned["prior_100_mass"], served["prior_100_mass"])

@@ -158,7 +158,8 @@ class FELRec(LearnedWeights):
     def loss(self, step: TimeBatch) -> Tensor:
         """Encode both sides of each event from earlier events, write the vectors into the caches, return the loss.
 
-        An event that is not trained on is encoded without gradients, and only if its vector stays in a cache.
+        As published, the vectors are those from before each event. An event that is not trained on is encoded without
+        gradients, and only if its vector stays in a cache.
         """
         self.masks.refresh(torch.bfloat16 if self._is_short() else torch.float32)
         batch = step.events
@@ -166,25 +167,29 @@ class FELRec(LearnedWeights):
         trained = np.arange(len(batch)) if step.trained is None else np.flatnonzero(step.trained)
         learned = batch[trained]
         vectors = self._finished(learned.users, learned.items, self._encode(users[trained], items[trained]))
+        before = Before.of(self.users, self.items, learned) if self.served else None
+        if self.settings.training_writes == "served":
+            loss = self._compared(vectors, before, learned.items)
+            self.observe(batch)
+            return loss
         rest = [np.setdiff1d(last_occurrence(rows), trained) for rows in (batch.users, batch.items)]
         with torch.no_grad():
             encoded = self._encode(users[rest[0]], items[rest[1]])
             others = self._finished(batch.users[rest[0]], batch.items[rest[1]], encoded)
-        before = Before.of(self.users, self.items, learned) if self.served else None
         for i, (cache, rows) in enumerate(((self.users.cache, batch.users), (self.items.cache, batch.items))):
             cache.write(rows[trained], vectors[i])
             cache.write(rows[rest[i]], others[i])  # written last: these are the last events of their rows
-        with torch.autocast(self.device.type, enabled=False):
-            loss = self._compared(vectors, before, learned.items)
+        loss = self._compared(vectors, before, learned.items)
         self._append(batch)
         return loss
 
     def _compared(self, vectors: tuple[Tensor, Tensor], before: Before | None, targets: Rows) -> Tensor:
         """The published loss of encoded users and items; with a served score, the loss of what a service compares."""
-        if before is None or self.served is None:
-            loss: Tensor = self.objective(*vectors)
-            return loss
-        return ServedLoss(self.objective, self.served, self.settings)(*vectors, before, targets)
+        with torch.autocast(self.device.type, enabled=False):
+            if before is None or self.served is None:
+                loss: Tensor = self.objective(*vectors)
+                return loss
+            return ServedLoss(self.objective, self.served, self.settings)(*vectors, before, targets)
 
     def memory(self) -> Tensors:
         """The queues and the state of the dropout generator."""

@@ -36,6 +36,9 @@ class FELRecSettings(TransformerSettings):
     )
     seed_share: float = Field(0.0, ge=0, description="how much of its own random vector an item's vector keeps")
     written: Literal["encoded", "unit"] = Field("encoded", description="length of the vectors in the cache")
+    training_writes: Literal["published", "served"] = Field(
+        "published", description="vectors that training writes: before each event, with dropout; or as observing does"
+    )
     encoder: Literal["published", "residual"] = Field(
         "published", description="residual adds the mean of the cached vectors, and starts as that mean"
     )
@@ -61,6 +64,7 @@ ORDINARY: dict[str, Any] = {
     "cache": "seeded",
     "seed_share": 1.0,
     "written": "unit",
+    "training_writes": "served",
     "encoder": "residual",
     "projection": "residual",
     "normalisation": "layer",  # batch statistics of the whole catalogue are not those of the items of a batch
@@ -72,7 +76,7 @@ ORDINARY: dict[str, Any] = {
     "lr": 0.003,
     "batch_size": 256,
     "trained_share": 0.5,
-    "epochs": 3,
+    "epochs": 2,
     "width": 64,
     "layers": 1,
     "feed_forward": 128,
