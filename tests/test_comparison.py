@@ -37,6 +37,13 @@ def test_a_setting_that_no_model_has_is_an_error() -> None:
         comparison.settings_by_model(["popularity"], {"width": 8})
 
 
+def test_a_recipe_is_for_models_that_have_it() -> None:
+    divided = comparison.settings_by_model(["felrec-q", "popularity"], {"recipe": "ordinary"})
+    assert divided == {"felrec-q": {"recipe": "ordinary"}, "popularity": {}}
+    with pytest.raises(ConfigError, match="none of popularity has a setting 'recipe'"):
+        comparison.settings_by_model(["popularity"], {"recipe": "ordinary"})
+
+
 def test_differences_are_against_the_best_baseline(tmp_path: Path) -> None:
     result = comparison.compare(SPLIT, MODELS, tmp_path, TINY)
     for metric in ("hr@10", "mrr"):

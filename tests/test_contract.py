@@ -46,13 +46,16 @@ TINY: dict[str, dict[str, Any]] = {
     "sasrec": {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "history_length": 8},
     "jodie": {"width": 32},
 }
+RECIPES = [f"{name} {recipe}" for name, kind in MODELS.items() for recipe in kind.recipes]  # as "felrec-q ordinary"
 RATES = {"bpr-mf": 0.03, "jodie": 0.03}  # each of their vectors meets few events
 EVENTS = synthetic_log(900, n_users=40, n_items=30, seed=5).log.events
 
 
 def build(name: str, events: Events = EVENTS) -> Recommender:
-    kind, users, items = MODELS[name], int(events.users.max()) + 1, int(events.items.max()) + 1
-    return kind.build(kind.settings(**TINY.get(name, {})), 0, "cpu", Sizes(users, items, users, items))
+    model, _, recipe = name.partition(" ")
+    kind, users, items = MODELS[model], int(events.users.max()) + 1, int(events.items.max()) + 1
+    settings, _ = kind.divide({**({"recipe": recipe} if recipe else {}), **TINY.get(model, {})})
+    return kind.build(settings, 0, "cpu", Sizes(users, items, users, items))
 
 
 def taught(name: str, events: Events = EVENTS, epochs: int = 1) -> Recommender:
@@ -82,7 +85,7 @@ def digest(model: Recommender) -> dict[str, bytes]:
     return {name: tensor.numpy().tobytes() for name, tensor in {**model.state(), **model.weights()}.items()}
 
 
-every_model = pytest.mark.parametrize("name", list(MODELS))
+every_model = pytest.mark.parametrize("name", [*MODELS, *RECIPES])
 CANDIDATES = np.arange(30, dtype=np.int32)
 
 
@@ -125,7 +128,7 @@ def test_save_and_load_give_identical_scores(name: str) -> None:
 
 
 # The others are served too, but by taking in the journal again at every start.
-@pytest.mark.parametrize("name", ["felrec-s", "felrec-q", "felrec-p", "popularity", "decayed-popularity"])
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q", "felrec-p", *RECIPES, "popularity", "decayed-popularity"])
 def test_a_change_is_known_before_it_happens(name: str) -> None:
     """What is foreseen is all that observing changes, table by table and row by row, and foreseeing changes nothing."""
     model, twin = taught(name), taught(name)

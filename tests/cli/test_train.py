@@ -17,6 +17,7 @@ from typer.testing import Result
 
 import needs
 from felrec.cli import options
+from felrec.errors import ConfigError
 
 from .conftest import ENVIRONMENT, TINY, command, write_log
 
@@ -46,6 +47,18 @@ def test_settings_come_from_file_then_set_then_options(invoke, log: Path, tmp_pa
     manifest = manifest_of(tmp_path / "q")
     assert (manifest["settings"]["width"], manifest["settings"]["layers"]) == (8, 1)
     assert (manifest["training"]["epochs"], manifest["training"]["seed"]) == (1, 5)
+
+
+def test_a_recipe_sets_what_set_does_not(invoke, log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    arguments = ["--model", "felrec-q", "--recipe", "ordinary", *TINY, "--epochs", 1]
+    done = invoke("train", log, "--out", tmp_path / "q", *arguments)
+    assert done.exit_code == 0, done.output
+    manifest = manifest_of(tmp_path / "q")
+    assert (manifest["settings"]["width"], manifest["settings"]["cache"]) == (8, "seeded")
+    assert manifest["training"]["optimizer"] == "adamw"
+    assert invoke("evaluate", tmp_path / "q", log).exit_code == 0
+    with pytest.raises(ConfigError, match="felrec-s has no recipe 'ordinary'"):
+        invoke("train", log, "--out", tmp_path / "s", "--recipe", "ordinary")
 
 
 def test_resuming_what_is_finished_changes_nothing(invoke, log: Path, run: Path) -> None:  # type: ignore[no-untyped-def]
@@ -129,7 +142,6 @@ def test_tensorboard_scalars(invoke, log: Path, tmp_path: Path) -> None:  # type
 def test_tensorboard_that_is_not_installed(  # type: ignore[no-untyped-def]
     invoke, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from felrec.errors import ConfigError
 
     monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard.writer", None)
     with pytest.raises(ConfigError, match=r"pip install .*'\.\[tensorboard\]'"):

@@ -9,13 +9,16 @@ from typing import Any
 
 import polars as pl
 import pytest
+import torch
 
 import needs
 from felrec.data.log import InteractionLog
 from felrec.errors import ConfigError, DataError
 from felrec.experiments import EXPERIMENTS, Data, ExperimentRunner, Scale, reproduce
-from felrec.experiments.ablation_s import VARIANTS
+from felrec.experiments.ablation_ordinary import LEFT_OUT as LEFT_OUT_OF_RECIPE
+from felrec.experiments.ablation_s import VARIANTS as VARIANTS_OF_S
 from felrec.experiments.cold_start import TOP, cold_start
+from felrec.experiments.identity import VARIANTS, spread
 
 from .conftest import MODELS
 
@@ -136,7 +139,8 @@ def test_without_another_log_the_zero_row_is_omitted_with_a_note(made: dict[str,
 
 def test_each_model_is_trained_once_for_all_experiments(made: dict[str, Path], runs: Path, log: Data) -> None:
     folders = sorted(folder.name.split(",")[0] for folder in (runs / log.key).iterdir())
-    ablated = [*["felrec-q"] * 4, "felrec-p", *["felrec-s"] * len(VARIANTS)]  # -NN is not trained
+    ablated = [*["felrec-q"] * 4, "felrec-p", *["felrec-s"] * len(VARIANTS_OF_S)]  # -NN is not trained
+    ablated += ["felrec-q", "felrec-p"] * len(LEFT_OUT_OF_RECIPE) + ["felrec-q"] * len(VARIANTS)
     assert folders == sorted([*MODELS, "sasrec", *ablated])  # SASRec also with cross-entropy
 
 
@@ -177,10 +181,39 @@ def test_ablations_differ_in_one_setting(made: dict[str, Path]) -> None:
 def test_parts_of_felrec_s_differ_in_one_setting(made: dict[str, Path]) -> None:
     rows = {row["name"]: row["settings"] for row in told(made, "ablation-s", ".config")["rows"]}
     whole = rows["the default"]
-    for name, variant in VARIANTS:
+    for name, variant in VARIANTS_OF_S:
         assert {key for key in whole if rows[name][key] != whole[key]} == set(variant)
     ranks = {row["partitions"]["total"]["rank"] for row in told(made, "ablation-s")["rows"]}
-    assert len(ranks) > len(VARIANTS) / 2  # most of them show, even on a tiny log
+    assert len(ranks) > len(VARIANTS_OF_S) / 2  # most of them show, even on a tiny log
+
+
+def test_rows_of_the_recipe_differ_in_what_is_left_out(made: dict[str, Path]) -> None:
+    config = told(made, "ablation-ordinary", ".config")["rows"]
+    rows = {row["name"]: {**row["settings"], **row["training"]} for row in config}
+    for model in ("felrec-q", "felrec-p"):
+        whole = rows[f"{model}: nothing left out"]
+        assert (whole["cache"], whole["negatives"]) == ("seeded", "catalogue")
+        for name, left_out in LEFT_OUT_OF_RECIPE:
+            row = rows[f"{model}: {name}"]
+            assert {key for key in whole if row[key] != whole[key]} == set(left_out)
+
+
+def test_identity_tests_each_variant_from_both_caches(made: dict[str, Path]) -> None:
+    rows = {row["variant"]: row for row in told(made, "identity")["rows"]}
+    assert list(rows) == [name for name, _ in VARIANTS]
+    for row in rows.values():
+        assert {start: report["cache"] for start, report in row["reports"].items()} == {
+            "kept": "kept",
+            "reset": "reset",
+        }
+    noisy, quiet = rows["zero cache, dropout 0.1"]["spread"], rows["zero cache, no dropout"]["spread"]
+    assert noisy["kept"] > 2 * noisy["reset"]  # most of what tells items apart is the noise of training
+    assert noisy["kept"] > 2 * quiet["kept"]
+
+
+def test_spread_is_the_mean_over_pairs() -> None:
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    assert spread(vectors) == pytest.approx(1 - (0 + 0.6 + 0.8) / 3)
 
 
 def test_cold_start_needs_new_items(runner: ExperimentRunner) -> None:

@@ -118,6 +118,14 @@ class SettingsOptions:
 
     config: Annotated[Path | None, typer.Option(metavar="F.toml", help="Read settings from a TOML file.")] = None
     pairs: Pairs = None
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A named set of settings, which --config and --set override. FELRec-Q and -P have 'ordinary', for "
+            "logs of 100,000 to 3 million events.",
+        ),
+    ] = None
     seed: Annotated[int | None, typer.Option(metavar="S", help="Seed of weights, dropout and queues.")] = None
 
     def settings(self) -> dict[str, Any]:
@@ -125,7 +133,7 @@ class SettingsOptions:
         from felrec.config import read_config, read_pairs
 
         settings: dict[str, Any] = read_config(self.config) if self.config else {}
-        settings |= read_pairs(self.pairs or ())
+        settings |= read_pairs(self.pairs or ()) | ({"recipe": self.recipe} if self.recipe else {})
         return settings if self.seed is None else {**settings, "seed": self.seed}
 
 

@@ -33,18 +33,18 @@ def train(
       felrec train events.parquet --out runs/s
       felrec train events.parquet --out runs/s --resume
       felrec train events.parquet --model felrec-q --out runs/q --epochs 5 --set width=64
+      felrec train events.parquet --model felrec-q --recipe ordinary --out runs/q
       torchrun --standalone --nproc-per-node 2 -m felrec train events.parquet --model felrec-q --out runs/q
     """  # noqa: D301
     from felrec import runs
     from felrec.cli.progress import TerminalReporter
-    from felrec.config import divide
     from felrec.data.published_splits import split_by
     from felrec.registry import model_kind
     from felrec.training.checkpoint import RunDirectory
     from felrec.training.distributed import launched, rank
 
     kind, settings = model_kind(model), training.settings()
-    divide(settings, kind.settings, kind.name)  # report a misspelt setting before a large log is read
+    kind.divide(settings)  # report a misspelt setting before a large log is read
     split = split_by(cut, columns.read(log))
     begin = partial(runs.train, split, model, out, settings, device=device, resume=training.resume)
     with resumable(program="felrec" if launched() == 1 else "torchrun … -m felrec", silent=rank() > 0):

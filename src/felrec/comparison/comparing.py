@@ -22,6 +22,7 @@ from felrec.evaluation.bootstrap import Interval, paired_interval
 from felrec.evaluation.metrics import Floats
 from felrec.evaluation.plots import plot_partitions
 from felrec.evaluation.report import Report
+from felrec.model_kind import RECIPE
 from felrec.registry import model_kind
 
 JUDGED_BY = ("hr@10", "mrr")
@@ -78,6 +79,8 @@ def settings_by_model(models: Sequence[str], given: dict[str, Any]) -> dict[str,
     """Assign each setting to every model that has it; a setting that no model has is an error."""
     kinds = [model_kind(name) for name in models]
     fields = {kind.name: {*kind.settings.model_fields, *TrainingSettings.model_fields} for kind in kinds}
+    for kind in kinds:
+        fields[kind.name] |= {RECIPE} if kind.recipes else set()
     for key in given:
         if not any(key in known for known in fields.values()):
             every = sorted(set().union(*fields.values()))

@@ -10,8 +10,10 @@ from pathlib import Path
 from felrec.errors import ConfigError
 from felrec.experiments import table
 from felrec.experiments.ablation import ablation
+from felrec.experiments.ablation_ordinary import ablation_ordinary
 from felrec.experiments.ablation_s import ablation_s
 from felrec.experiments.cold_start import cold_start
+from felrec.experiments.identity import identity
 from felrec.experiments.outcome import Outcome, write
 from felrec.experiments.over_time import over_time
 from felrec.experiments.popularity_bias import popularity_bias
@@ -49,6 +51,8 @@ EXPERIMENTS = {
         Experiment("protocols", protocols),
         Experiment("ablation-s", ablation_s),
         Experiment("cold-start", cold_start),
+        Experiment("ablation-ordinary", ablation_ordinary),
+        Experiment("identity", identity),
     )
 }
 

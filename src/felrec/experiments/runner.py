@@ -173,5 +173,5 @@ class ExperimentRunner:
 def _spelled(value: Any) -> str:
     """A setting as it stands in the name of a folder."""
     if isinstance(value, list):
-        return "+".join(value)
+        return "+".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

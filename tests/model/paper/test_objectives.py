@@ -23,7 +23,7 @@ def contrast(**changes: object) -> Contrast:
         "queue_size": 16,
         "temperature": 0.07,
         "normalisation": "batch",
-        "projection": True,
+        "projection": "mlp",
         "share_projections": False,
         "generator": torch.Generator().manual_seed(0),
     }
@@ -47,7 +47,7 @@ def test_distance_matches_a_loop() -> None:
 
 
 def test_contrast_is_the_sum_of_both_sides_and_queues_take_the_batch_afterwards() -> None:
-    objective = contrast(projection=False)
+    objective = contrast(projection="none")
     users, items = unit(4, 8, seed=1), unit(4, 8, seed=2)
     user_keys, item_keys = objective.user_queue.keys.clone(), objective.item_queue.keys.clone()
     loss = objective(users, items)
@@ -61,7 +61,7 @@ def test_contrast_is_the_sum_of_both_sides_and_queues_take_the_batch_afterwards(
 def test_keys_and_targets_get_no_gradient() -> None:
     users, items = unit(4, 8, seed=1).requires_grad_(), unit(4, 8, seed=2)
     only_users = info_nce(torch.nn.functional.normalize(users, dim=1), items, unit(5, 8, seed=3), 0.07)
-    both = contrast(projection=False)
+    both = contrast(projection="none")
     both.user_queue.keys, both.item_queue.keys = unit(5, 8, seed=4), unit(5, 8, seed=3)
     (alone,) = torch.autograd.grad(only_users, users)
     (together,) = torch.autograd.grad(both(users, items), users)
@@ -69,7 +69,7 @@ def test_keys_and_targets_get_no_gradient() -> None:
 
 
 def test_prediction_stops_the_gradient_of_the_target() -> None:
-    objective = Predict(8, "layer", projection=True, share_projections=False)
+    objective = Predict(8, "layer", projection="mlp", share_projections=False)
     items = unit(4, 8, seed=2).requires_grad_()
     users = unit(4, 8, seed=1)
     predicted = objective.user_predictor(objective.user_projection(users))
@@ -87,12 +87,12 @@ def test_sharing_projections_halves_the_heads(share: bool) -> None:
     count = sum(p.numel() for p in contrast(share_projections=share).parameters())
     one = sum(p.numel() for p in contrast().user_projection.parameters())
     assert count == (one if share else 2 * one)
-    predict = Predict(8, "batch", projection=True, share_projections=share)
+    predict = Predict(8, "batch", projection="mlp", share_projections=share)
     assert (predict.item_predictor is predict.user_predictor) is share
 
 
 def test_without_projection_the_contrast_has_no_weights() -> None:
-    assert list(contrast(projection=False).parameters()) == []
+    assert list(contrast(projection="none").parameters()) == []
 
 
 def test_layer_normalisation_replaces_batch_normalisation() -> None:

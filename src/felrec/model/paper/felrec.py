@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
@@ -24,35 +23,21 @@ from felrec.model.kernels.catalogue import dot_products
 from felrec.model.kernels.dropout import Masks
 from felrec.model.kernels.inference import inference
 from felrec.model.kernels.sequences import Sequences, encode
-from felrec.model.paper.attention import TransformerSettings
 from felrec.model.paper.cache import last_occurrence
 from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE, Encoder, initialise
+from felrec.model.paper.neighbours import nearest_mean
 from felrec.model.paper.objectives import Contrast, Predict
+from felrec.model.paper.popularity_prior import PopularityPrior
 from felrec.model.paper.queue import Queue
+from felrec.model.paper.residual import ResidualEncoder, start_as_identity
+from felrec.model.paper.served_score import Before, ServedLoss, ServedScore
+from felrec.model.paper.settings import ORDINARY, FELRecSettings
 from felrec.model.paper.side import Side
 from felrec.model_kind import ModelKind
 from felrec.peers import ALONE
 from felrec.recommender import EVERYTHING, ErasureContext, LearnedWeights, Queries, Tensors
 
-
-class FELRecSettings(TransformerSettings):
-    """Sizes and variants of FELRec-Q and FELRec-P; the defaults are the paper's."""
-
-    history_length: int = Field(64, ge=1, description="number N of newest counterparts that are encoded")
-    queue_size: int = Field(8192, ge=1, description="number K of past projections used as negatives (FELRec-Q)")
-    temperature: float = Field(0.07, gt=0, description="temperature of the contrastive loss (FELRec-Q)")
-    normalisation: Literal["batch", "layer"] = Field("batch", description="in the heads; layer is the ablation -LN")
-    projection: Literal["mlp", "none"] = Field("mlp", description="projection heads; none is the ablation -noMLP")
-    share_projections: bool = Field(False, description="one head for users and items, the ablation -shareMLP")
-    type_embedding: bool = Field(True, description="learned type vectors; off is the ablation -noType")
-    score_from: Literal["vectors", "projections"] = Field("vectors", description="inputs of the cosine")
-    neighbours: int = Field(0, ge=0, description="score with the mean of this many nearest users (10 is -NN); 0: off")
-
-    inference_precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="of encoding without training: validation, evaluation, replay and serving, on a CPU"
-    )
-
-    of_scoring: ClassVar[frozenset[str]] = frozenset({"score_from", "neighbours", "inference_precision"})
+__all__ = ["FELREC_P", "FELREC_Q", "FELRec", "FELRecSettings"]
 
 
 class FELRec(LearnedWeights):
@@ -73,27 +58,32 @@ class FELRec(LearnedWeights):
         self.settings = s = settings or FELRecSettings()
         generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator: restore it afterwards
-            self.encoder = Encoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length, s.type_embedding)
-            heads = (s.normalisation, s.projection == "mlp", s.share_projections)
+            encoder = Encoder if s.encoder == "published" else ResidualEncoder
+            self.encoder = encoder(s.width, s.layers, s.heads, s.feed_forward, s.history_length, s.type_embedding)
+            heads = (s.normalisation, s.projection, s.share_projections)
             if variant == "q":
                 self.objective = Contrast(s.width, s.queue_size, s.temperature, *heads, generator)
             else:
                 self.objective = Predict(s.width, *heads)
         initialise(self, generator)
+        start_as_identity(self)
         self._short_encoder = ShortCopy(self.encoder)
         self.device = torch.device(device)
+        self.prior = PopularityPrior(s.prior_half_lives, self.device) if s.prior_half_lives else None
+        served = self.prior is not None or s.negatives == "catalogue"
+        self.served = ServedScore(s.temperature, self.prior) if served else None  # None: the cosine is the score
         self.to(self.device)
         self.masks = Masks(s.dropout, torch.Generator(self.device).manual_seed(seed + 1))
-        self.users = Side("user_", ITEM_SEQUENCE, s.width, s.history_length, self.device)
-        self.items = Side("item_", USER_SEQUENCE, s.width, s.history_length, self.device)
+        self.users = Side("user_", ITEM_SEQUENCE, s, self.device)
+        self.items = Side("item_", USER_SEQUENCE, s, self.device)
 
     # Scoring and observing
 
     def score(self, queries: Queries, candidates: Rows) -> Tensor:
-        """Cosine (B, C) of each user, newly encoded from the exact history, and the cached items."""
+        """Scores (B, C) of each user, newly encoded from the exact history, and the cached items."""
         with inference(self):
-            (users,) = self._encode(self._of_users(queries.users, queries.pending))
-            return self._match(users, candidates, queries.users)
+            (encoded,) = self._encode(self._of_users(queries.users, queries.pending))
+            return self._match(self.users.finished(queries.users, encoded), candidates, queries.users)
 
     def observe(self, block: Events) -> None:
         """Append to the histories, then encode each touched user and item once, from the caches before the block."""
@@ -104,18 +94,20 @@ class FELRec(LearnedWeights):
         users, items_taken = Pending.of_owners(block.users, block.items)
         items, users_there = Pending.of_owners(block.items, block.users)
         with inference(self):
-            user_vectors, item_vectors = self._encode(
-                self._of_users(users, items_taken), self._of_items(items, users_there)
-            )
+            encoded = self._encode(self._of_users(users, items_taken), self._of_items(items, users_there))
+            user_vectors, item_vectors = self._finished(users, items, encoded)
         return {
             **self.users.change(users, user_vectors, self.users.histories.change(users, items_taken)),
             **self.items.change(items, item_vectors, self.items.histories.change(items, users_there)),
+            **(self.prior.change(block.items) if self.prior else {}),
         }
 
     def apply_change(self, change: RowChange) -> None:
         """Write vectors and histories."""
         self.users.apply_change(change)
         self.items.apply_change(change)
+        if self.prior:
+            self.prior.apply_change(change)
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The user's items, encoded again from their other users; the user's own rows become empty."""
@@ -123,12 +115,14 @@ class FELRec(LearnedWeights):
         newest = context.newest(self.settings.history_length)
         others = Histories(self.settings.history_length).recent(items, newest)
         with inference(self):
-            (vectors,) = self._encode(Sequences(self.users.cache, *others, USER_SEQUENCE))
-        vectors[torch.from_numpy(context.left == 0)] = 0
+            (encoded,) = self._encode(Sequences(self.users.cache, *others, USER_SEQUENCE))
+        none_left = torch.from_numpy(context.left == 0)[:, None]
+        vectors = torch.where(none_left, self.items.cache.unwritten(items), self.items.finished(items, encoded))
         nothing = self.users.histories.rewrite(users, Pending.none(1), np.zeros(1, dtype=np.int64))
         return {
             **self.users.change(users, self.users.cache.unwritten(users), nothing),
             **self.items.change(items, vectors, self.items.histories.rewrite(items, newest, context.left)),
+            **(self.prior.forget(context) if self.prior else {}),
         }
 
     def observe_then_score(self, block: Events, candidates: Rows) -> Tensor:
@@ -136,9 +130,10 @@ class FELRec(LearnedWeights):
         last_user, last_item = last_occurrence(block.users), last_occurrence(block.items)
         users, items = self._before(block)
         with inference(self):
-            user_vectors, item_vectors = self._encode(users[last_user], items[last_item])
-            self.users.cache.write(block.users[last_user], user_vectors)
-            self.items.cache.write(block.items[last_item], item_vectors)
+            encoded = self._encode(users[last_user], items[last_item])
+            vectors = self._finished(block.users[last_user], block.items[last_item], encoded)
+            self.users.cache.write(block.users[last_user], vectors[0])
+            self.items.cache.write(block.items[last_item], vectors[1])
             self._append(block)
             return self._match(self.users.cache.read(block.users), candidates, block.users)
 
@@ -163,23 +158,38 @@ class FELRec(LearnedWeights):
     def loss(self, step: TimeBatch) -> Tensor:
         """Encode both sides of each event from earlier events, write the vectors into the caches, return the loss.
 
-        An event that is not trained on is encoded without gradients, and only if its vector stays in a cache.
+        As published, the vectors are those from before each event. An event that is not trained on is encoded without
+        gradients, and only if its vector stays in a cache.
         """
         self.masks.refresh(torch.bfloat16 if self._is_short() else torch.float32)
         batch = step.events
         users, items = self._before(batch)
         trained = np.arange(len(batch)) if step.trained is None else np.flatnonzero(step.trained)
-        encoded = self._encode(users[trained], items[trained])
+        learned = batch[trained]
+        vectors = self._finished(learned.users, learned.items, self._encode(users[trained], items[trained]))
+        before = Before.of(self.users, self.items, learned) if self.served else None
+        if self.settings.training_writes == "served":
+            loss = self._compared(vectors, before, learned.items)
+            self.observe(batch)
+            return loss
         rest = [np.setdiff1d(last_occurrence(rows), trained) for rows in (batch.users, batch.items)]
         with torch.no_grad():
-            others = self._encode(users[rest[0]], items[rest[1]])
+            encoded = self._encode(users[rest[0]], items[rest[1]])
+            others = self._finished(batch.users[rest[0]], batch.items[rest[1]], encoded)
         for i, (cache, rows) in enumerate(((self.users.cache, batch.users), (self.items.cache, batch.items))):
-            cache.write(rows[trained], encoded[i])
+            cache.write(rows[trained], vectors[i])
             cache.write(rows[rest[i]], others[i])  # written last: these are the last events of their rows
+        loss = self._compared(vectors, before, learned.items)
         self._append(batch)
-        with torch.autocast(self.device.type, enabled=False):
-            loss: Tensor = self.objective(*encoded)
         return loss
+
+    def _compared(self, vectors: tuple[Tensor, Tensor], before: Before | None, targets: Rows) -> Tensor:
+        """The published loss of encoded users and items; with a served score, the loss of what a service compares."""
+        with torch.autocast(self.device.type, enabled=False):
+            if before is None or self.served is None:
+                loss: Tensor = self.objective(*vectors)
+                return loss
+            return ServedLoss(self.objective, self.served, self.settings)(*vectors, before, targets)
 
     def memory(self) -> Tensors:
         """The queues and the state of the dropout generator."""
@@ -204,19 +214,23 @@ class FELRec(LearnedWeights):
         """Empty the caches and the histories."""
         self.users.clear()
         self.items.clear()
+        if self.prior:
+            self.prior.clear()
 
     def view(self) -> TableState:
         """Vectors and histories of both sides, without a copy on a CPU."""
-        return self.users.view() | self.items.view()
+        return self.users.view() | self.items.view() | (self.prior.view() if self.prior else {})
 
     def state(self) -> Tensors:
         """Vectors and histories of both sides."""
-        return self.users.state() | self.items.state()
+        return self.users.state() | self.items.state() | (self.prior.state() if self.prior else {})
 
     def load_state(self, state: Tensors) -> None:
         """Restore what `state` returned."""
         self.users.load_state(state)
         self.items.load_state(state)
+        if self.prior:
+            self.prior.load_state(state)
 
     # Encoding and comparing
 
@@ -236,6 +250,12 @@ class FELRec(LearnedWeights):
     def _append(self, block: Events) -> None:
         self.users.histories.append(block.users, block.items)
         self.items.histories.append(block.items, block.users)
+        if self.prior:
+            self.prior.apply_change(self.prior.change(block.items))
+
+    def _finished(self, users: Rows, items: Rows, encoded: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """Vectors of both sides as they are cached and compared."""
+        return self.users.finished(users, encoded[0]), self.items.finished(items, encoded[1])
 
     def _encode(self, *sides: Sequences) -> tuple[Tensor, ...]:
         """Vectors (B, D) of each side's histories."""
@@ -257,7 +277,7 @@ class FELRec(LearnedWeights):
     def _match(self, users: Tensor, candidates: Rows, rows: Rows) -> Tensor:
         """Scores (B, C) of user vectors (B, D) and cached items; -inf for an item never observed."""
         items, lengths = self.items.cache.read(candidates), self.items.cache.lengths(candidates)
-        unseen = lengths == 0
+        unseen = torch.from_numpy(self.items.histories.counts(candidates) == 0).to(self.device)
         if self.settings.score_from == "projections":
             users, items = self.objective.project_users(users), self.objective.project_items(items)
             lengths = items.norm(dim=1)
@@ -265,22 +285,17 @@ class FELRec(LearnedWeights):
         if self.settings.neighbours:
             users = self._neighbourhood(users, rows)
         scores = dot_products(users, items).div_(lengths.clamp(min=1e-12))
+        if self.served:
+            scores = self.served(scores, candidates)
         return scores.masked_fill_(unseen, -torch.inf) if bool(unseen.any()) else scores
 
     def _neighbourhood(self, users: Tensor, rows: Rows) -> Tensor:
         """The mean (B, D) of the nearest other users' unit vectors: averaging scores is averaging vectors."""
-        everyone = self.users.cache.read(np.arange(len(self.users.cache)))
-        known = everyone.any(dim=1)
+        everyone = np.arange(len(self.users.cache))
+        vectors, known = self.users.cache.read(everyone), self.users.histories.counts(everyone) > 0
         if self.settings.score_from == "projections":
-            everyone = self.objective.project_users(everyone)
-        everyone = F.normalize(everyone, dim=1)
-        similarity = (users @ everyone.T).masked_fill_(~known, -torch.inf)
-        own = torch.from_numpy(np.flatnonzero(rows < len(everyone)))
-        similarity[own, torch.from_numpy(rows[own.numpy()].astype(np.int64))] = -torch.inf
-        count = min(self.settings.neighbours, int(known.sum()) - 1)  # without the querying user
-        if count < 1:
-            return users
-        return everyone[similarity.topk(count, dim=1).indices].mean(dim=1)
+            vectors = self.objective.project_users(vectors)
+        return nearest_mean(users, F.normalize(vectors, dim=1), known, rows, self.settings.neighbours)
 
 
 FELREC_Q = ModelKind(
@@ -288,10 +303,12 @@ FELREC_Q = ModelKind(
     "FELRec as published, contrastive loss against a queue",
     FELRecSettings,
     lambda settings, seed, device, sizes: FELRec(settings, "q", seed, device),
+    recipes={"ordinary": ORDINARY},
 )
 FELREC_P = ModelKind(
     "felrec-p",
     "FELRec as published, predicts the counterpart's projection",
     FELRecSettings,
     lambda settings, seed, device, sizes: FELRec(settings, "p", seed, device),
+    recipes={"ordinary": ORDINARY},
 )

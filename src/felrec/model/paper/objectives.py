@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from felrec.model.kernels.info_nce import info_nce
-from felrec.model.paper.heads import Normalisation, mlp
+from felrec.model.paper.directions import direction
+from felrec.model.paper.heads import Normalisation, Projection, head
 from felrec.model.paper.queue import Queue
 
 
@@ -24,16 +25,16 @@ class Contrast(nn.Module):
         queue_size: int,
         temperature: float,
         normalisation: Normalisation,
-        projection: bool,
+        projection: Projection,
         share_projections: bool,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
         self.temperature = temperature
-        self.user_projection = mlp(width, width, width, normalisation) if projection else nn.Identity()
+        self.user_projection = head(projection, width, width, width, normalisation)
         self.item_projection = self.user_projection
-        if projection and not share_projections:
-            self.item_projection = mlp(width, width, width, normalisation)
+        if not share_projections:
+            self.item_projection = head(projection, width, width, width, normalisation)
         self.user_queue = Queue(queue_size, width, generator)
         self.item_queue = Queue(queue_size, width, generator)
 
@@ -45,6 +46,14 @@ class Contrast(nn.Module):
         loss = loss + info_nce(items, users.detach(), self.user_queue.keys, self.temperature)
         self.user_queue.push(users)
         self.item_queue.push(items)
+        return loss
+
+    def item_loss(self, items: Tensor, users: Tensor) -> Tensor:
+        """L_x alone, of encoded items and the vectors of their users, which are then added to the queue."""
+        queries = direction(self.project_items(items))
+        keys = direction(self.project_users(users)).detach()
+        loss = info_nce(queries, keys, self.user_queue.keys, self.temperature)
+        self.user_queue.push(keys)
         return loss
 
     def project_users(self, users: Tensor) -> Tensor:
@@ -61,21 +70,28 @@ class Contrast(nn.Module):
 class Predict(nn.Module):
     """FELRec-P: predict the projection of the counterpart, whose gradient is stopped (equations 3 and 4)."""
 
-    def __init__(self, width: int, normalisation: Normalisation, projection: bool, share_projections: bool) -> None:
+    def __init__(
+        self, width: int, normalisation: Normalisation, projection: Projection, share_projections: bool
+    ) -> None:
         super().__init__()
-        hidden, output = 2 * width, width // 2 if projection else width
-        self.user_projection = mlp(width, hidden, output, normalisation) if projection else nn.Identity()
-        self.user_predictor = mlp(output, hidden, output, normalisation)
+        hidden, output = 2 * width, width // 2 if projection == "mlp" else width
+        predictor: Projection = "residual" if projection == "residual" else "mlp"
+        self.user_projection = head(projection, width, hidden, output, normalisation)
+        self.user_predictor = head(predictor, output, hidden, output, normalisation)
         self.item_projection, self.item_predictor = self.user_projection, self.user_predictor
         if not share_projections:
-            self.item_projection = mlp(width, hidden, output, normalisation) if projection else nn.Identity()
-            self.item_predictor = mlp(output, hidden, output, normalisation)
+            self.item_projection = head(projection, width, hidden, output, normalisation)
+            self.item_predictor = head(predictor, output, hidden, output, normalisation)
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """The mean distance over the batch, summed over both sides."""
         users, items = self.user_projection(users), self.project_items(items)
         loss = distance(self.user_predictor(users), items.detach())
         return loss + distance(self.item_predictor(items), users.detach())
+
+    def item_loss(self, items: Tensor, users: Tensor) -> Tensor:
+        """L_x alone, of encoded items and the vectors of their users."""
+        return distance(self.item_predictor(self.item_projection(items)), self.user_projection(users).detach())
 
     def project_users(self, users: Tensor) -> Tensor:
         """Predicted projections of the items of these users, (B, D) -> (B, D/2)."""

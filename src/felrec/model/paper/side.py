@@ -11,20 +11,35 @@ from felrec.data.tables.histories import Histories
 from felrec.data.tables.table import TableState
 from felrec.model.kernels.sequences import Sequences
 from felrec.model.paper.cache import Cache, as_array
+from felrec.model.paper.directions import direction
+from felrec.model.paper.encoder import USER_SEQUENCE
+from felrec.model.paper.settings import FELRecSettings
+from felrec.model.signals.seeds import SeededCache, seeds
 from felrec.recommender import Tensors, load_table, state_of
 
 
 class Side:
     """The state of all users or of all items; the names of its tables start with `prefix`, as in `user_cache`."""
 
-    def __init__(self, prefix: str, kind: int, width: int, history_length: int, device: torch.device) -> None:
+    def __init__(self, prefix: str, kind: int, settings: FELRecSettings, device: torch.device) -> None:
         self.prefix, self.kind = prefix, kind
-        self.cache = Cache(width, device)
-        self.histories = Histories(history_length)
+        seeded = settings.cache == "seeded"
+        self.cache = SeededCache(settings.width, kind, device) if seeded else Cache(settings.width, device)
+        self.histories = Histories(settings.history_length)
+        self._unit = settings.written == "unit"
+        self._seed_share = settings.seed_share if kind == USER_SEQUENCE else 0.0  # only items keep their seeds
 
     def sequences(self, counterparts: Cache, rows: Rows, pending: Pending | None = None) -> Sequences:
         """The histories of `rows` (B,) and pending events, with vectors from the cache of the other side."""
         return Sequences(counterparts, *self.histories.recent(rows, pending), self.kind)
+
+    def finished(self, rows: Rows, encoded: Tensor) -> Tensor:
+        """The vectors (B, D) of `rows` as they are cached and compared; as encoded, in the paper's recipe."""
+        vectors = direction(encoded) if self._unit else encoded
+        if not self._seed_share:
+            return vectors
+        vectors = vectors + self._seed_share * seeds(rows, self.cache.width, self.kind).to(vectors)
+        return direction(vectors) if self._unit else vectors
 
     def change(self, rows: Rows, vectors: Tensor, histories: RowChange) -> RowChange:
         """New vectors and histories of distinct rows, as a change of the tables."""
