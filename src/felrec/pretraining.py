@@ -26,6 +26,7 @@ MODEL = "felrec-s"
 _DEFAULTS: dict[str, Any] = {
     "signals": [*DEFAULT_SIGNALS, "hit-rates"],
     "members": 4,
+    "trained_share": 1.0,
 }
 _VALIDATED = 5_000  # events per log, enough to compare epochs
 

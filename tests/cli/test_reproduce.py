@@ -27,6 +27,7 @@ def test_list_names_every_experiment(invoke) -> None:  # type: ignore[no-untyped
     assert list(EXPERIMENTS) == [
         *("table-movielens", "table-twitch", "ablation", "over-time"),
         *("popularity-bias", "zero-shot", "protocols", "ablation-s", "cold-start"),
+        *("ablation-ordinary", "identity"),
     ]
 
 

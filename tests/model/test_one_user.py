@@ -77,4 +77,4 @@ def test_one_user_takes_it_in_turns_with_what_others_like(model: FELRecS, others
 
 def test_an_item_that_many_users_take_is_recommended(model: FELRecS) -> None:
     post(model, [PUSHED] * 300, users=300)
-    assert reached(model) > 100
+    assert reached(model) > 50

@@ -46,6 +46,7 @@ def joined() -> Iterator[Peers]:
     distributed.init_process_group(timeout=_PATIENCE)
     try:
         yield Peers(distributed.get_rank(), distributed.get_world_size())
+        distributed.barrier()  # nobody leaves while another one still sends
     finally:
         distributed.destroy_process_group()
 

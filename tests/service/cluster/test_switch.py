@@ -65,7 +65,7 @@ def both(
     if kind == "files":
         return file
     server, number = request.getfixturevalue("postgres"), next(_numbers)
-    old, new = (StoreLocation.of(server.address(), f"{end}-{number}") for end in ("old", "new"))
+    old, new = (StoreLocation.of(server.address(), f"switch-{end}-{number}") for end in ("old", "new"))
     if kind == "databases":
         server.run("createdb", "-h", str(server.folder), "-p", str(server.port), "-U", USER, f"other{number}")
         new = StoreLocation.of(server.address(f"other{number}"), "new")
