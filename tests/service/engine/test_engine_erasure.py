@@ -263,7 +263,8 @@ def test_after_a_restart_the_last_rows_may_be_of_the_erased(name: str, tmp_path:
     engine.close()
     again = open_engine(tmp_path / "s", fitted(name))
     everybody = {user.id for user in again.search_users("", 1_000)}
-    assert {user.id for user in again.neighbours("user 0", 1_000)} <= everybody - {"user 0"}
+    neighbours, others = {user.id for user in again.neighbours("user 0", 1_000)}, everybody - {"user 0"}
+    assert neighbours == others if name == "felrec-q" else neighbours and neighbours <= others  # counted: not all
     assert {user.id for user in again.audience("item 1", 1_000)} <= everybody
     assert "her own draft" not in {item.id for item in again.similar_items("item 1", 1_000)}
     again.close()
