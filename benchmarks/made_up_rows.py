@@ -21,7 +21,7 @@ from felrec.pretrained import load_pretrained
 WIDTH = 64  # of vectors
 OWN = 20  # items of a user, and neighbours of an item
 MANY = 1_000_000  # rows up to which tables have their usual sizes
-_SHORT = {"own_items": 24, "near_items": 24, "next_items": 24}
+_SHORT = {"own_items": 24, "near_items": 24, "next_items": 24, "ahead_items": 24}
 _USER_TABLES = ("user_", "own_")
 
 

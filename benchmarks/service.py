@@ -5,7 +5,8 @@
 `felrec serve` runs in a separate process; the load comes from this one over loopback, on the same cores. The catalogue
 has 50,000 items and 100,000 users, generated and written into the store directly (service_world.py). Users and items of
 events are drawn uniformly, which is the worst case: few events of a micro-batch share an encoding, and all items are
-equally popular. The part `recommend-default` has a store into which a synthetic log was ingested (ingested_world.py).
+equally popular. The parts `recommend-default`, `both-ingested` and `first-default` have a store into which a synthetic log
+was ingested (ingested_world.py).
 """
 
 from __future__ import annotations
@@ -224,12 +225,22 @@ def _both(bench: Bench, run: Path, path: Path, posted: Make, question: Make, loa
 
 def first(bench: Bench) -> Line:
     run, path, world = bench.store("paper", PAPER, 64)
+    return _first(bench, run, path, world.user, 100, "felrec-q")
 
+
+def first_default(bench: Bench) -> Line:
+    world, path = _ingested(bench)
+    with tempfile.TemporaryDirectory(dir=bench.work) as folder:
+        own = shutil.copyfile(path, Path(folder) / "store.sqlite")
+        return _first(bench, Path(PRETRAINED), own, world.user, 30, "felrec-s with an ingested log")
+
+
+def _first(bench: Bench, run: Path, path: Path, user: Callable[[int], str], goal: float, label: str) -> Line:
     async def measure(server: Server) -> list[float]:
         connection, taken = Connection(server.port), []
         for number in range(20 if bench.quick else 300):
-            event = post([{"user": world.user(number), "item": f"new-{number}"}])
-            question = get(f"/v1/users/{world.user(number + 1)}/recommendations?k=1&candidates=new-{number}")
+            event = post([{"user": user(number), "item": f"new-{number}"}])
+            question = get(f"/v1/users/{user(number + 1)}/recommendations?k=1&candidates=new-{number}")
             began = time.perf_counter()
             await connection.ask(event)
             while f'"id":"new-{number}"'.encode() not in (await connection.ask(question))[1]:
@@ -240,9 +251,9 @@ def first(bench: Bench) -> Line:
     with serving(run, path) as server:
         taken = asyncio.run(measure(server))
     p50, worst = float(np.median(taken)), max(taken)
-    values = {"p50": p50, "worst": worst}
-    what = "first event of a new item until it was recommended"
-    return Line(what, f"p50 {p50:.1f} ms, worst of {len(taken)} {worst:.1f} ms", "≤ 100 ms", worst <= 100, values)
+    measured = f"p50 {p50:.1f} ms, worst of {len(taken)} {worst:.1f} ms"
+    what = f"first event of a new item until it was recommended, {label}"
+    return Line(what, measured, f"≤ {goal:.0f} ms", worst <= goal, {"p50": p50, "worst": worst})
 
 
 def million(bench: Bench) -> Line:
@@ -329,6 +340,7 @@ PARTS: dict[str, Callable[[Bench], Line]] = {
     "both-default": lambda bench: both(bench, "default", "felrec-s"),
     "both-ingested": both_ingested,
     "first": first,
+    "first-default": first_default,
     "million": million,
     "overload": overload,
 }

@@ -417,7 +417,7 @@ def _renamed(name: str) -> str:
 
 FELREC_S = ModelKind(
     "felrec-s",
-    "FELRec for logs of any size: counted signals (trend, repetition, co-occurrence) and vectors",
+    "FELRec for logs of any size: counted signals (trend, repetition, co-occurrence, order)",
     FELRecSSettings,
     lambda settings, seed, device, sizes: felrec_s(settings, seed, device),
     {"epochs": 2, "batch_size": 256, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.01, "trained_share": 0.5},
