@@ -5,8 +5,8 @@
 `felrec serve` runs in a separate process; the load comes from this one over loopback, on the same cores. The catalogue
 has 50,000 items and 100,000 users, generated and written into the store directly (service_world.py). Users and items of
 events are drawn uniformly, which is the worst case: few events of a micro-batch share an encoding, and all items are
-equally popular. The parts `recommend-default`, `both-ingested` and `first-default` have a store into which a synthetic log
-was ingested (ingested_world.py).
+equally popular. The parts `recommend-default`, `both-ingested` and `first-default` have a store into which a synthetic
+log was ingested (ingested_world.py).
 """
 
 from __future__ import annotations
