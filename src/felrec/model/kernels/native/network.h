@@ -8,7 +8,7 @@
 #include "lanes.h"
 #include "tables.h"
 
-enum { UNITS = 8 }; /* that are computed together: their sums stay in registers */
+enum { UNITS = 16 }; /* that are computed together: their sums stay in registers */
 
 INLINE void relu(float *x, int64_t count)
 {
@@ -27,72 +27,82 @@ INLINE void unit_sums(const int count, const float (*x)[LANES], const int64_t *l
     for (int64_t at = 0; at < inputs; at++) {
         const lanes input = *(const lanes *)x[listed[at]];
         const float *weights = w + listed[at] * w_step;
+        __asm__("" : "+r"(weights)); /* one address for all units, not one for each */
         for (int unit = 0; unit < count; unit++)
             y[unit] += weights[unit] * input;
     }
 }
 
-INLINE int any_positive(const float *x)
+/* Which of UNITS vectors are positive in any lane, a bit each. */
+INLINE uint32_t any_positive(const lanes *x)
 {
-    uint64_t words[LANES / 2], any = 0;
-    memcpy(words, x, sizeof(words));
-    for (int at = 0; at < LANES / 2; at++)
-        any |= words[at];
-    return any != 0;
+    int_lanes bits = {0};
+    for (int unit = 0; unit < UNITS; unit++)
+        bits |= (x[unit] > 0) & (1 << unit);
+    bits |= ROTATED(bits, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    bits |= ROTATED(bits, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    bits |= ROTATED(bits, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    return (uint32_t)(bits[0] | bits[1]);
 }
 
-/* The first hidden layer (all, LANES) of pairs with features x, of which `columns` are used. */
-INLINE void first_layer(const PairNetwork *network, const float (*x)[LANES], const int64_t *columns, int64_t used,
-                        const float *bias, float (*y)[LANES])
+/* The first hidden layer (hidden, LANES) of a member. Returns how many of its units are `alive`, in whatever lane: about
+ * half of them are not for any of a few similar pairs. */
+INLINE int64_t first_layer(const PairNetwork *network, int64_t member, const float (*x)[LANES], const int64_t *columns,
+                           int64_t used, const float *bias, float (*y)[LANES], int64_t *alive)
 {
-    const int64_t all = network->members * network->hidden;
+    const int64_t hidden = network->hidden, all = network->members * hidden;
+    const float *weights = network->first + member * hidden;
     lanes sums[UNITS];
-    int64_t unit = 0;
-    for (; unit + UNITS <= all; unit += UNITS) {
-        unit_sums(UNITS, x, columns, used, network->first + unit, all, bias + unit, sums);
-        for (int nth = 0; nth < UNITS; nth++)
+    int64_t unit = 0, count = 0;
+    for (; unit + UNITS <= hidden; unit += UNITS) {
+        unit_sums(UNITS, x, columns, used, weights + unit, all, bias + unit, sums);
+        const uint32_t any = any_positive(sums);
+        for (int nth = 0; nth < UNITS; nth++) {
             *(lanes *)y[unit + nth] = positive(sums[nth]);
+            alive[count] = unit + nth;
+            count += any >> nth & 1;
+        }
     }
-    for (; unit < all; unit++) {
-        unit_sums(1, x, columns, used, network->first + unit, all, bias + unit, sums);
+    for (; unit < hidden; unit++) {
+        unit_sums(1, x, columns, used, weights + unit, all, bias + unit, sums);
         *(lanes *)y[unit] = positive(sums[0]);
+        alive[count++] = unit;
     }
+    return count;
 }
 
-/* What a member makes of its part of the first layer (hidden, LANES). */
-INLINE lanes member_gains(const PairNetwork *network, int64_t member, const float (*x)[LANES], int64_t *alive)
+/* The last layers of a member, from its first hidden layer x (hidden, LANES). */
+INLINE lanes last_layers(const PairNetwork *network, int64_t member, const float (*x)[LANES], const int64_t *alive,
+                         int64_t count)
 {
     const int64_t hidden = network->hidden;
     const float *weights = network->second + member * hidden * hidden, *last = network->last + member * hidden;
     const float *bias = network->second_bias + member * hidden;
     lanes sums[UNITS], gains = {0};
-    int64_t inputs = 0, unit = 0;
-    for (int64_t at = 0; at < hidden; at++) { /* about half of the units are zero for all of similar pairs */
-        alive[inputs] = at;
-        inputs += any_positive(x[at]);
-    }
+    int64_t unit = 0;
     for (; unit + UNITS <= hidden; unit += UNITS) {
-        unit_sums(UNITS, x, alive, inputs, weights + unit, hidden, bias + unit, sums);
+        unit_sums(UNITS, x, alive, count, weights + unit, hidden, bias + unit, sums);
         for (int nth = 0; nth < UNITS; nth++)
             gains += positive(sums[nth]) * last[unit + nth];
     }
     for (; unit < hidden; unit++) {
-        unit_sums(1, x, alive, inputs, weights + unit, hidden, bias + unit, sums);
+        unit_sums(1, x, alive, count, weights + unit, hidden, bias + unit, sums);
         gains += positive(sums[0]) * last[unit];
     }
     return gains;
 }
 
-/* The gains of pairs from their features (FEATURES, LANES); `room` has space for (members * hidden, LANES) floats, and
- * `alive` for `hidden` + 1 numbers. */
+/* The gains of pairs from their features (FEATURES, LANES); `room` has space for (hidden, LANES) floats, and `alive` for
+ * `hidden` + 1 numbers. */
 INLINE lanes gains_of(const PairNetwork *network, const float (*x)[LANES], const int64_t *columns, int64_t used,
-                      const float *first_bias, float *room, int64_t *alive)
+                      const float *first_bias, float (*room)[LANES], int64_t *alive)
 {
-    float(*one)[LANES] = (float(*)[LANES])room;
-    first_layer(network, x, columns, used, first_bias, one);
     lanes gains = (lanes){0} + network->last_bias;
-    for (int64_t member = 0; member < network->members; member++)
-        gains += member_gains(network, member, (const float(*)[LANES])one + member * network->hidden, alive);
+    for (int64_t member = 0; member < network->members; member++) {
+        const float *bias = first_bias + member * network->hidden;
+        const int64_t count = first_layer(network, member, x, columns, used, bias, room, alive);
+        gains += last_layers(network, member, (const float(*)[LANES])room, alive, count);
+    }
     return gains;
 }
 

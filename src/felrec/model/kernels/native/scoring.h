@@ -57,7 +57,7 @@ typedef struct {
     Pair *pairs;
     int32_t *order, *rows; /* of the pairs that can be recommended */
     float *scores;         /* theirs */
-    float *encoder, *network, *bias;
+    float *encoder, *bias, (*network)[LANES];
     int64_t *alive;
 } Room;
 
@@ -74,7 +74,7 @@ INLINE int make_room(Room *room, const Tables *tables, const Questions *asked)
     room->rows = malloc((pairs + 1) * sizeof(int32_t));
     room->scores = malloc((pairs + LANES) * sizeof(float));
     room->encoder = malloc(encoder_room(&tables->encoder, length) * sizeof(float) + 64);
-    room->network = malloc((hidden + 1) * LANES * sizeof(float));
+    room->network = malloc((tables->network.hidden + 1) * sizeof(*room->network));
     room->bias = malloc((hidden + 1) * sizeof(float));
     room->alive = malloc((tables->network.hidden + 1) * sizeof(int64_t));
     return room->numbers && room->history && room->pairs && room->order && room->rows && room->scores &&
