@@ -91,7 +91,7 @@ INLINE void offer_pairs(const Tables *tables, const Questions *asked, int64_t qu
     const float length = sqrtf(dot(one->user, one->user, tables->encoder.width)) * (1 + SLACK);
     one->length = length < 1 ? length : 1;
     for (int64_t at = 0; at < one->looked; at++)
-        offer(asked, query, &one->best, room->scores[at], room->pairs[at].row);
+        offer(asked, query, &one->best, room->scores[at], room->rows[at]);
 }
 
 /* Score an item that is no pair. */
@@ -151,7 +151,6 @@ ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, in
     float *users = malloc((count * width + 1) * sizeof(float));
     const int enough = roomy && all && sets && users;
     if (enough) {
-        memset(sets, NO_ITEM, count * room.slots * sizeof(int32_t));
         for (int64_t query = 0, at = 0; query < count; at += asked->k[query++]) {
             const Set set = {sets + query * room.slots, 0, room.slots - 1};
             const Best best = {rows + at, scores + at, 0, asked->k[query]};

@@ -32,7 +32,7 @@ typedef struct { /* of up to TOGETHER queries; mirrored in learning.py */
 
 typedef struct { /* the pairs of one query */
     int64_t begin, end;
-    float of_all[2]; /* features that all of them share */
+    Shared shared;
 } Span;
 
 typedef struct {
@@ -40,13 +40,19 @@ typedef struct {
     float users[1]; /* (width, TOGETHER), and then its gradient (TOGETHER, width) */
 } Lanes;
 
-INLINE void bias_of(const Tables *tables, const Span *span, float *bias)
+/* Features x (count, FEATURES) of pairs by their numbers. */
+INLINE void write_features(const Collected *all, const float *user, const int32_t *numbers, int64_t count, float *x)
 {
-    const PairNetwork *network = &tables->network;
-    const int64_t all = network->members * network->hidden;
-    memcpy(bias, network->first_bias, all * sizeof(float));
-    if (tables->own.size)
-        add_product(1, span->of_all, 2, 2, network->first + (OWN + 7) * all, all, all, bias, all);
+    memset(x, 0, count * FEATURES * sizeof(float));
+    for (int64_t begin = 0; begin < count; begin += LANES) {
+        int64_t columns[FEATURES];
+        Block block;
+        block_features(all, user, numbers + begin, count - begin, &block);
+        const int64_t used = columns_of(block.kinds, columns);
+        for (int64_t at = begin; at < count && at < begin + LANES; at++)
+            for (int64_t column = 0; column < used; column++)
+                x[at * FEATURES + columns[column]] = block.x[columns[column]][at - begin];
+    }
 }
 
 /* Collect the pairs of a query, their features and gains, after those of the query before. */
@@ -55,17 +61,13 @@ INLINE Span learn_pairs(const Tables *tables, const Questions *asked, int64_t qu
 {
     const PairNetwork *network = &tables->network;
     const int64_t members = network->members, hidden = network->hidden, all = members * hidden;
-    const int64_t taken = read_history(tables, asked, query, room->history);
+    const int64_t taken = begin_query(tables, asked, query, room);
     const Collected found = collect(tables, asked, query, set, taken, room);
-    const Span span = {begin, begin + found.count, {logf(1 + found.user_events) / 3, logf(1 + found.newest) / 5}};
-    const float *user = on->users + query * tables->encoder.width;
-    bias_of(tables, &span, room->bias);
-    memset(on->features + begin * FEATURES, 0, found.count * FEATURES * sizeof(float));
-    for (int64_t at = begin; at < span.end; at++) {
-        const Pair *pair = found.pairs + at - begin;
-        on->rows[at] = pair->row;
-        pair_features(&found, pair, cosine_of(tables, user, pair->row), on->features + at * FEATURES);
-    }
+    const int64_t count = group_pairs(&found, room->order, on->rows + begin);
+    const Span span = {begin, begin + count, shared_features(&found)};
+    bias_of(tables, &span.shared, room->bias);
+    write_features(&found, on->users + query * tables->encoder.width, room->order, count,
+                   on->features + begin * FEATURES);
     for (int64_t at = begin; at < span.end; at += TILE) {
         const int64_t rows = span.end - at < TILE ? span.end - at : TILE;
         activate(network, on->features + at * FEATURES, rows, room->bias, tile);
@@ -204,7 +206,7 @@ INLINE void network_back(const Tables *tables, const Questions *asked, Learning 
     to.first_bias = of_bias;
     for (int64_t query = 0; query < asked->count; query++) {
         const Span *span = spans + query;
-        bias_of(tables, span, room->bias);
+        bias_of(tables, &span->shared, room->bias);
         memset(of_bias, 0, all * sizeof(float));
         for (int64_t at = span->begin; at < span->end; at += TILE) {
             const int64_t rows = span->end - at < TILE ? span->end - at : TILE;
@@ -214,7 +216,7 @@ INLINE void network_back(const Tables *tables, const Questions *asked, Learning 
         for (int64_t at = 0; at < all; at++) {
             on->of_pairs.first_bias[at] += of_bias[at];
             for (int64_t nth = 0; nth < 2 && tables->own.size; nth++)
-                on->of_pairs.first[(OWN + 7 + nth) * all + at] += span->of_all[nth] * of_bias[at];
+                on->of_pairs.first[(OWN + 7 + nth) * all + at] += span->shared.of_all[nth] * of_bias[at];
         }
     }
 }
@@ -236,7 +238,6 @@ ANY_PROCESSOR int felrec_learn(const Tables *tables, const Questions *asked, Lea
         Tile tile = {.one = activations, .two = activations + TILE * all, .back = activations + 2 * TILE * all};
         Span spans[TOGETHER];
         for (int64_t query = 0, begin = 0; query < asked->count; begin = spans[query++].end) {
-            memset(set.rows, NO_ITEM, room.slots * sizeof(int32_t));
             spans[query] = learn_pairs(tables, asked, query, on, begin, &set, &room, &tile);
             for (int64_t at = 0; at < width; at++)
                 of->users[at * TOGETHER + query] = on->users[query * width + at];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -12,10 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from felrec.data.events import Rows
-from felrec.model.kernels.native.tables import Questions, Tables, address
+from felrec.model.kernels.native.tables import Questions, Tables, address, copied
 from felrec.recommender import Found, Queries, Selection
 
 _NOTHING = np.zeros(0, dtype=np.int32)
+_I4, _I8, _F8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f8")
 
 
 @cache
@@ -66,49 +68,60 @@ def asked(queries: Queries, **more: int) -> Questions:
 
 def answer(tables: Tables, queries: Queries, selections: Sequence[Selection], hidden: Rows) -> list[Found]:
     """The best items for each query, exactly. The arrays of `tables` must not change meanwhile."""
-    kernels = library()
+    kernels, count, catalogue = library(), len(queries), tables.catalogue
     assert kernels is not None, "ask `library` first"
-    ks = [min(selection.k, tables.catalogue) for selection in selections]
+    ks = [min(selection.k, catalogue) for selection in selections]
     begins = [0, *accumulate(ks)]  # of the items found for each query
+    questions = _questions(queries, ks, selections, hidden)
+    room = np.empty(2 * count + begins[-1], dtype=np.int64)  # numbers of items and scores, then rows, then scores
+    starts = [room.ctypes.data + 8 * size for size in (0, count, 2 * count)]
+    outputs = (starts[2], starts[2] + 4 * begins[-1], *starts[:2])
+    if kernels.felrec_answer(ctypes.addressof(tables), ctypes.addressof(questions), *outputs):
+        raise MemoryError(f"not enough memory to answer {count} queries")
+    numbers, both = room[: 2 * count].tolist(), room[2 * count :]
+    rows, scores = both.view(np.int32)[: begins[-1]], both.view(np.float32)[begins[-1] :]
+    return [
+        Found(rows[begin : begin + size], scores[begin : begin + size], scored)
+        for begin, size, scored in zip(begins, numbers[:count], numbers[count:], strict=False)
+    ]
+
+
+def _questions(queries: Queries, ks: Sequence[int], selections: Sequence[Selection], hidden: Rows) -> Questions:
+    pending, times = queries.pending, queries.pending_times
     leave_out, out_ends = _joined([selection.leave_out for selection in selections])
     candidates, candidate_ends = _joined([_candidates(selection) for selection in selections])
     starts = [
         -1 if selection.candidates is None else start
-        for selection, start in zip(selections, candidate_ends[:-1], strict=True)
+        for selection, start in zip(selections, candidate_ends, strict=False)
     ]
-    count = len(queries)
-    k, out_starts, out_stops, candidate_starts, candidate_stops = np.array(
-        [ks, out_ends[:-1], out_ends[1:], starts, candidate_ends[1:]], dtype=np.int64
+    return Questions(
+        len(queries),
+        copied(queries.users, _I4),
+        copied(queries.times, _F8),
+        copied(pending.values, _I4),
+        None if times is None else copied(times, _F8),
+        copied(pending.starts, _I8),
+        copied(pending.stops, _I8),
+        _numbers(ks),
+        leave_out,
+        _numbers(out_ends[:-1]),
+        _numbers(out_ends[1:]),
+        address(hidden, _I4) if len(hidden) else None,
+        len(hidden),
+        candidates,
+        _numbers(starts),
+        _numbers(candidate_ends[1:]),
     )
-    questions = asked(
-        queries,
-        k=address(k, "i8"),
-        leave_out=address(leave_out, "i4"),
-        leave_out_starts=address(out_starts, "i8"),
-        leave_out_stops=address(out_stops, "i8"),
-        hidden=address(hidden, "i4"),
-        hidden_count=len(hidden),
-        candidates=address(candidates, "i4"),
-        candidate_starts=address(candidate_starts, "i8"),
-        candidate_stops=address(candidate_stops, "i8"),
-    )
-    rows, scores = np.empty(begins[-1], dtype=np.int32), np.empty(begins[-1], dtype=np.float32)
-    found, scored = np.empty((2, count), dtype=np.int64)
-    outputs = (array.ctypes.data for array in (rows, scores, found, scored))
-    if kernels.felrec_answer(ctypes.addressof(tables), ctypes.addressof(questions), *outputs):
-        raise MemoryError(f"not enough memory to answer {count} queries")
-    ends = (begin + size for begin, size in zip(begins, found.tolist(), strict=False))
-    return [
-        Found(rows[begin:end], scores[begin:end], of_query)
-        for begin, end, of_query in zip(begins, ends, scored.tolist(), strict=False)
-    ]
+
+
+def _numbers(values: Sequence[int]) -> bytes:
+    return array("q", values).tobytes()
 
 
 def _candidates(selection: Selection) -> Rows:
     return _NOTHING if selection.candidates is None else selection.candidates
 
 
-def _joined(lists: Sequence[Rows]) -> tuple[Rows, list[int]]:
+def _joined(lists: Sequence[Rows]) -> tuple[bytes, list[int]]:
     """Lists one after another, and where each begins and the last ends."""
-    rows = lists[0] if len(lists) == 1 else np.concatenate(lists)
-    return np.ascontiguousarray(rows), [0, *accumulate(map(len, lists))]
+    return b"".join([copied(rows, _I4) for rows in lists]), [0, *accumulate(map(len, lists))]

@@ -180,7 +180,7 @@ INLINE float compare_pairs(const Tables *tables, const Questions *asked, int64_t
     *equal = 1; /* the target itself */
     of->known[query].count = count;
     for (int64_t at = 0; at < count; at++) {
-        const int32_t row = of->known[query].rows[at] = room->pairs[at].row;
+        const int32_t row = of->known[query].rows[at] = room->rows[at];
         if (room->scores[at] >= score && row != target && !is_left_out(asked, query, row)) {
             *better += room->scores[at] > score;
             *equal += room->scores[at] == score;
@@ -209,7 +209,6 @@ ANY_PROCESSOR int felrec_compare(const Tables *tables, const Questions *asked, c
         const Asked of = {targets, others, other_count, users, known};
         for (int64_t query = 0; query < count; query++) {
             Set set = {rows, 0, room.slots - 1};
-            memset(rows, NO_ITEM, room.slots * sizeof(int32_t));
             known[query].rows = rows + room.slots + query * pairs;
             target_scores[query] = compare_pairs(tables, asked, query, &of, &set, &room,
                                                  other_scores + query * other_count, better + query, equal + query);

@@ -9,30 +9,15 @@
 #include "entries.h"
 #include "bounds.h"
 #include "encoder.h"
+#include "features.h"
 #include "network.h"
 #include "pairs.h"
 #include "tables.h"
-
-INLINE int is_candidate(const Tables *tables, const Questions *questions, int64_t query, int32_t row)
-{
-    if (row >= tables->catalogue || !events_of(tables, row))
-        return 0;
-    const int64_t start = questions->candidate_starts[query];
-    return start < 0 || listed(questions->candidates, start, questions->candidate_stops[query], row);
-}
 
 INLINE int is_left_out(const Questions *asked, int64_t query, int32_t row)
 {
     return listed(asked->leave_out, asked->leave_out_starts[query], asked->leave_out_stops[query], row) ||
            listed(asked->hidden, 0, asked->hidden_count, row);
-}
-
-INLINE float cosine_of(const Tables *tables, const float *user, int32_t row)
-{
-    const Encoder *encoder = &tables->encoder;
-    if (!encoder->width)
-        return 0;
-    return dot(user, encoder->vectors + row * encoder->width, encoder->width) * item_of(tables, row)->trust;
 }
 
 /* The newest items of a query's user, oldest first, pending ones included; returns their number. */
@@ -67,11 +52,13 @@ INLINE int64_t most_pairs(const Tables *tables, const Questions *asked)
 
 /* Scratch memory for one query at a time. */
 typedef struct {
-    int64_t slots; /* of a set of its pairs */
+    int64_t slots; /* of a set of its pairs, at most */
     int32_t *numbers, *history;
     Pair *pairs;
-    float *scores; /* of the pairs */
-    float *encoder, *network, *bias;
+    int32_t *order, *rows; /* of the pairs that can be recommended */
+    float *scores;         /* theirs */
+    float *encoder, *bias, (*network)[LANES];
+    int64_t *alive;
 } Room;
 
 /* Returns 0 if there is not enough memory; `free_room` is needed either way. */
@@ -79,28 +66,30 @@ INLINE int make_room(Room *room, const Tables *tables, const Questions *asked)
 {
     const int64_t pairs = most_pairs(tables, asked), length = tables->users.length;
     const int64_t hidden = tables->network.members * tables->network.hidden;
-    room->slots = 64;
-    while (room->slots < 2 * pairs)
-        room->slots *= 2;
+    room->slots = slots_for(pairs);
     room->numbers = malloc(room->slots * sizeof(int32_t));
     room->history = malloc((length + 1) * sizeof(int32_t));
     room->pairs = malloc((pairs + 1) * sizeof(Pair));
-    room->scores = malloc((pairs + ROWS) * sizeof(float));
+    room->order = malloc((pairs + 1) * sizeof(int32_t));
+    room->rows = malloc((pairs + 1) * sizeof(int32_t));
+    room->scores = malloc((pairs + LANES) * sizeof(float));
     room->encoder = malloc(encoder_room(&tables->encoder, length) * sizeof(float) + 64);
-    room->network = malloc(2 * ROWS * hidden * sizeof(float));
-    room->bias = malloc(hidden * sizeof(float));
-    return room->numbers && room->history && room->pairs && room->scores && room->encoder && room->network &&
-           room->bias;
+    room->network = malloc((tables->network.hidden + 1) * sizeof(*room->network));
+    room->bias = malloc((hidden + 1) * sizeof(float));
+    room->alive = malloc((tables->network.hidden + 1) * sizeof(int64_t));
+    return room->numbers && room->history && room->pairs && room->order && room->rows && room->scores &&
+           room->encoder && room->network && room->bias && room->alive;
 }
 
 INLINE void free_room(Room *room)
 {
-    void *used[] = {room->numbers, room->history, room->pairs, room->scores, room->encoder, room->network, room->bias};
+    void *used[] = {room->numbers, room->history, room->pairs,   room->order, room->rows,
+                    room->scores,  room->encoder, room->network, room->bias,  room->alive};
     for (int64_t at = 0; at < (int64_t)(sizeof(used) / sizeof(*used)); at++)
         free(used[at]);
 }
 
-/* Collect the pairs of a query: room->pairs, and their rows in `set`, which has no rows before. */
+/* Collect the pairs of a query: room->pairs, and their rows in `set`. */
 INLINE Collected collect(const Tables *tables, const Questions *asked, int64_t query, Set *set, int64_t taken,
                          const Room *room)
 {
@@ -108,6 +97,7 @@ INLINE Collected collect(const Tables *tables, const Questions *asked, int64_t q
     int64_t events = asked->pending_stops[query] - asked->pending_starts[query];
     events += user < tables->users.owners ? tables->users.count[user] : 0;
     set->numbers = room->numbers;
+    clear_set(set, room->slots < FIRST_SLOTS ? room->slots : FIRST_SLOTS);
     Collected all = {.tables = tables, .questions = asked, .query = query, .set = set, .pairs = room->pairs,
                      .user_events = events > 1 ? (float)events : 1, .newest = NEVER,
                      .newest_events = 1 + (float)events_of(tables, taken ? room->history[taken - 1] : 0)};
@@ -119,32 +109,57 @@ INLINE Collected collect(const Tables *tables, const Questions *asked, int64_t q
     return all;
 }
 
-/* Encode the user (width) of a query, and score its pairs: room->pairs and room->scores. Returns their number. */
+/* Read the history of a query, and ask the memory for what is linked to it. Returns its length. */
+INLINE int64_t begin_query(const Tables *tables, const Questions *asked, int64_t query, const Room *room)
+{
+    const int64_t taken = read_history(tables, asked, query, room->history);
+    fetch_links(&tables->near, room->history, taken);
+    fetch_links(&tables->next, room->history, taken);
+    fetch_links(&tables->ahead, room->history, taken);
+    return taken;
+}
+
+/* Features that all pairs of a query share. */
+typedef struct {
+    float of_all[2];
+} Shared;
+
+INLINE Shared shared_features(const Collected *all)
+{
+    return (Shared){{logf(1 + all->user_events) / 3, logf(1 + all->newest) / 5}};
+}
+
+/* The first bias of the pair network for the pairs of a query. */
+INLINE void bias_of(const Tables *tables, const Shared *shared, float *bias)
+{
+    const PairNetwork *network = &tables->network;
+    const int64_t all = network->members * network->hidden;
+    memcpy(bias, network->first_bias, all * sizeof(float));
+    if (tables->own.size)
+        add_product(1, shared->of_all, 2, 2, network->first + (OWN + 7) * all, all, all, bias, all);
+}
+
+/* Encode the user (width) of a query, and score its pairs: room->rows and room->scores. Returns their number. */
 INLINE int64_t score_pairs(const Tables *tables, const Questions *asked, int64_t query, Set *set, float *user,
                            const Room *room)
 {
-    const int64_t taken = read_history(tables, asked, query, room->history);
+    const int64_t taken = begin_query(tables, asked, query, room);
     if (tables->encoder.width)
         encode_user(&tables->encoder, room->history, taken, tables->users.length, room->encoder, user);
     const Collected all = collect(tables, asked, query, set, taken, room);
-    const PairNetwork *network = &tables->network;
-    const int64_t hidden = network->members * network->hidden;
-    const float of_all[2] = {logf(1 + all.user_events) / 3, logf(1 + all.newest) / 5};
-    memcpy(room->bias, network->first_bias, hidden * sizeof(float));
-    if (tables->own.size)
-        add_product(1, of_all, 2, 2, network->first + (OWN + 7) * hidden, hidden, hidden, room->bias, hidden);
-    for (int64_t begin = 0; begin < all.count; begin += ROWS) {
-        float x[ROWS * FEATURES] = {0}, cosines[ROWS] = {0}, gains[ROWS];
-        const int64_t rows = all.count - begin < ROWS ? all.count - begin : ROWS;
-        for (int64_t at = 0; at < rows; at++) {
-            cosines[at] = cosine_of(tables, user, all.pairs[begin + at].row);
-            pair_features(&all, all.pairs + begin + at, cosines[at], x + at * FEATURES);
-        }
-        gains_of(network, ROWS, x, room->bias, room->network, gains);
-        for (int64_t at = 0; at < rows; at++)
-            room->scores[begin + at] = item_of(tables, all.pairs[begin + at].row)->score + cosines[at] + gains[at];
+    const int64_t count = group_pairs(&all, room->order, room->rows);
+    const Shared shared = shared_features(&all);
+    bias_of(tables, &shared, room->bias);
+    for (int64_t begin = 0; begin < count; begin += LANES) {
+        int64_t columns[FEATURES];
+        Block block;
+        block_features(&all, user, room->order + begin, count - begin, &block);
+        const int64_t used = columns_of(block.kinds, columns);
+        const lanes gains = gains_of(&tables->network, (const float(*)[LANES])block.x, columns, used, room->bias,
+                                     room->network, room->alive);
+        *(lanes *)(room->scores + begin) = *(lanes *)block.scores + gains;
     }
-    return all.count;
+    return count;
 }
 
 #endif

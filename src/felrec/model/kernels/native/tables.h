@@ -26,6 +26,23 @@ typedef struct { /* the most frequent counterparts of each owner */
     int64_t first_rate;          /* index of its first hit rate; -1: none */
 } Counts;
 
+typedef struct { /* the slots of one owner */
+    const int32_t *other;
+    const float *count;
+    const int32_t *nth, *minute;
+    int64_t used;
+} Row;
+
+/* An owner that was never written has no slots. */
+static inline Row row_of_counts(const Counts *of, int64_t owner)
+{
+    if (owner >= of->owners || !of->size)
+        return (Row){0};
+    const int64_t at = owner * of->size;
+    const int marked = of->nth != 0;
+    return (Row){of->other + at, of->count + at, marked ? of->nth + at : 0, marked ? of->minute + at : 0, of->size};
+}
+
 typedef struct { /* an ensemble of networks with two hidden layers */
     int64_t members, hidden;
     const float *first, *first_bias;   /* (FEATURES, members * hidden) */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import Structure, c_double, c_float, c_int64, c_void_p
+from ctypes import Structure, c_char_p, c_double, c_float, c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -138,26 +138,32 @@ class Tables(Structure):
 
 
 class Questions(Structure):
-    """A batch of queries and what may be an answer to each."""
+    """A batch of queries and what may be an answer to each. A list may be an address, or bytes that it keeps."""
 
     _fields_ = (
         ("count", c_int64),
-        ("users", c_void_p),
-        ("times", c_void_p),
-        ("pending", c_void_p),
-        ("pending_times", c_void_p),
-        ("pending_starts", c_void_p),
-        ("pending_stops", c_void_p),
-        ("k", c_void_p),
-        ("leave_out", c_void_p),
-        ("leave_out_starts", c_void_p),
-        ("leave_out_stops", c_void_p),
-        ("hidden", c_void_p),
+        ("users", c_char_p),
+        ("times", c_char_p),
+        ("pending", c_char_p),
+        ("pending_times", c_char_p),
+        ("pending_starts", c_char_p),
+        ("pending_stops", c_char_p),
+        ("k", c_char_p),
+        ("leave_out", c_char_p),
+        ("leave_out_starts", c_char_p),
+        ("leave_out_stops", c_char_p),
+        ("hidden", c_char_p),
         ("hidden_count", c_int64),
-        ("candidates", c_void_p),
-        ("candidate_starts", c_void_p),
-        ("candidate_stops", c_void_p),
+        ("candidates", c_char_p),
+        ("candidate_starts", c_char_p),
+        ("candidate_stops", c_char_p),
     )
+
+
+def copied(array: NDArray[Any], dtype: DTypeLike) -> bytes:
+    """A copy of a short array for the kernels, which read it as `dtype`: faster than to ask where it begins."""
+    assert array.dtype == dtype, f"the kernels read {dtype}, not {array.dtype}"
+    return array.tobytes()
 
 
 def address(array: NDArray[Any], dtype: DTypeLike) -> int:
