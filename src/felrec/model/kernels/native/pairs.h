@@ -99,11 +99,10 @@ INLINE void collect_own(Collected *all, int64_t taken)
     const int64_t user = asked->users[all->query], begin = asked->pending_starts[all->query];
     const int64_t waiting = asked->pending_stops[all->query] - begin;
     const double now = asked->times[all->query];
-    if (user < own->owners)
-        for (int64_t at = user * own->size; at < (user + 1) * own->size; at++)
-            if (own->other[at] >= 0)
-                add_own(all, own->other[at], own->count[at], (float)(taken - own->nth[at]),
-                        minutes_since(now, own->minute[at]));
+    const Row had = row_of_counts(own, user);
+    for (int64_t at = 0; at < had.used; at++)
+        if (had.other[at] >= 0)
+            add_own(all, had.other[at], had.count[at], (float)(taken - had.nth[at]), minutes_since(now, had.minute[at]));
     for (int64_t at = 0; at < waiting; at++) {
         double minute = asked->pending_times ? floor(asked->pending_times[begin + at] / 60) : INFINITY;
         add_own(all, asked->pending[begin + at], 1, (float)(waiting - at), minutes_since(now, minute));
@@ -115,22 +114,21 @@ INLINE void collect_links(Collected *all, const Counts *links, const int signal,
 {
     for (int64_t place = 1; place <= links->reach && place <= taken; place++) {
         const int64_t mine = history[taken - place];
-        if (mine >= links->owners)
-            continue;
+        const Row linked = row_of_counts(links, mine);
         const float discount = 1 / (float)place, events = 1 + (float)events_of(all->tables, mine);
         const float root = 1 / sqrtf(events);
-        for (int64_t at = mine * links->size; at < (mine + 1) * links->size; at++) {
-            Pair *pair = links->other[at] >= 0 ? pair_of(all, links->other[at]) : 0;
+        for (int64_t at = 0; at < linked.used; at++) {
+            Pair *pair = linked.other[at] >= 0 ? pair_of(all, linked.other[at]) : 0;
             if (!pair)
                 continue;
             Link *link = pair->links + signal;
-            const float count = links->count[at] * discount;
+            const float count = linked.count[at] * discount;
             link->cosine += count * root;
             link->confidence += count / events;
             link->count += count;
             link->places += discount;
             if (place == 1)
-                link->newest = links->count[at];
+                link->newest = linked.count[at];
         }
     }
 }
