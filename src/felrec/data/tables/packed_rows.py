@@ -40,7 +40,8 @@ class PackedRows:
         self.place = GrowingArray(np.int64)  # where the slots of each owner begin
         self.used = GrowingArray(np.int32)  # slots up to the last one that is not free
         self.end = np.zeros(1, dtype=np.int64)  # of all slots; an array, because the kernels move it too
-        self._rooms = np.array([_room(used, size) for used in range(size + 1)])
+        self._room = 0  # for slots
+        self._rooms = np.array([room_of(used, size) for used in range(size + 1)])  # by the slots that a row uses
 
     def __len__(self) -> int:
         return len(self.place)
@@ -49,7 +50,7 @@ class PackedRows:
         """Remove all rows."""
         self.place.clear()
         self.used.clear()
-        self.end[0] = 0
+        self.end[0] = self._room = 0
         for column in self.columns.values():
             column.room = column.blank(0)
 
@@ -84,7 +85,7 @@ class PackedRows:
 
     def reserve(self, slots: int) -> None:
         """Have room for so many slots more; this may move all of them."""
-        if self.end[0] + slots > len(next(iter(self.columns.values())).room):
+        if self.end.item() + slots > self._room:
             self._move(_AHEAD * slots)
 
     def state(self) -> TableState:
@@ -106,13 +107,14 @@ class PackedRows:
         rooms, before = self._rooms[self.used.values], self.place.values
         ends = np.cumsum(rooms)
         place, total = ends - rooms, int(ends[-1]) if len(ends) else 0
-        larger = [np.empty(room_for(total + more, total), column.dtype) for column in self.columns.values()]
+        slots = room_for(total + more, total)
+        larger = [np.empty(slots, column.dtype) for column in self.columns.values()]
         for column, room in zip(self.columns.values(), larger, strict=True):
             for piece in _pieces(len(self)):
                 used = self.used.values[piece]
                 room[_slots(place[piece], used)] = column.room[_slots(before[piece], used)]
             column.room = room
-        self.place.values[:], self.end[0] = place, total
+        self.place.values[:], self.end[0], self._room = place, total, slots
 
     def _count_used(self, values: TableState) -> NDArray[np.int32]:
         """The slots (B,) of each row up to the last one that is not free."""
@@ -151,7 +153,7 @@ class PackedColumn:
         return self._rows.read(owners, self._name)
 
 
-def _room(used: int, size: int) -> int:
+def room_of(used: int, size: int) -> int:
     """The slots of a row with so many used ones."""
     return min(size, max(_LEAST, 1 << (used - 1).bit_length())) if used else 0
 
