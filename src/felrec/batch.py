@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.vocabulary import Id
 from felrec.errors import ConfigError
 from felrec.evaluation.protocols import Progress

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 import torch
 from torch import Tensor
 
 from felrec.data.events import BEGINNING, Events, Rows, Times, Weights
 from felrec.data.known import Known
+from felrec.data.lazy_polars import pl
 from felrec.data.log import InteractionLog
 from felrec.data.question_time import question_time
 from felrec.data.reading.timestamps import MILLISECONDS_FROM

@@ -20,7 +20,7 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import Batches
 from felrec.data.events import Events, RowChange, Rows, Times, without_prefix
 from felrec.data.pending import Pending
-from felrec.data.tables.table import Stored, TableState
+from felrec.data.tables.table import RowsByTable, Stored
 from felrec.peers import Peers
 
 Tensors = dict[str, Tensor]
@@ -250,8 +250,8 @@ class Servable(Recommender, Protocol):
         """Write the rows of a change; only copies rows."""
         ...
 
-    def view(self) -> TableState:
-        """The arrays of `state`, not copied if possible: valid until the next change. They may have more rows."""
+    def view(self) -> RowsByTable:
+        """The rows of `state`, not copied if possible: valid until the next change. There may be more of them."""
         ...
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from felrec import runs
 from felrec.comparison.progress import ProgressReporter
 from felrec.comparison.stopwatch import timed
 from felrec.config import TrainingSettings, check
+from felrec.data.lazy_polars import pl
 from felrec.data.split import Split
 from felrec.data.tags import ItemTags
 from felrec.evaluation.metrics import AT_K, METRICS

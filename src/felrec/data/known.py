@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
+from felrec.data.lazy_polars import pl
 from felrec.data.seen import PAIR, PairRecords, pair_records
 from felrec.data.split import Split
 from felrec.data.vocabulary import Vocabulary

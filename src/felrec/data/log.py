@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows, Times, Weights
 from felrec.data.kinds import Given, KindTable
+from felrec.data.lazy_polars import pl
 from felrec.data.numbering import Codes, by_first_appearance, coded, sort_times
 from felrec.data.reading.columns import Wanted
 from felrec.data.reading.details import Kinds, Values, kinds_of, values_of

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Rows, Times
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.timestamps import Ticks
 
 _BLOCK = 1 << 16  # events processed at a time, so that the output of one step is still in the CPU cache for the next

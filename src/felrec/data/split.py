@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Events
+from felrec.data.lazy_polars import pl
 from felrec.data.log import InteractionLog
 from felrec.errors import DataError
 

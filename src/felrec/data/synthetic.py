@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows, Times
+from felrec.data.lazy_polars import pl
 from felrec.data.log import InteractionLog
 from felrec.data.numbering import by_first_appearance
 from felrec.data.vocabulary import Vocabulary

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Rows
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.columns import first_named, item_column
 from felrec.data.reading.identifiers import read_ids
 from felrec.data.reading.tables import read_table

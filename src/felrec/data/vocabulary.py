@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Rows
+from felrec.data.lazy_polars import pl
 from felrec.errors import DataError
 
 Id: TypeAlias = int | str
-Ids: TypeAlias = pl.Series | NDArray[np.integer] | Sequence[int] | Sequence[str] | Sequence[int | str]
+Ids: TypeAlias = "pl.Series | NDArray[np.integer] | Sequence[int] | Sequence[str] | Sequence[int | str]"
 
 _INT64 = np.iinfo(np.int64)
 # One spelling per number: "007" and "7" may be two products, so only "7" is read as the integer 7.
@@ -40,9 +40,10 @@ class Vocabulary:
     """
 
     def __init__(self, ids: Ids = ()) -> None:
-        self._series: pl.Series | None = _as_series(ids).unique(maintain_order=True)
+        empty = isinstance(ids, tuple) and not ids  # needs no polars: a service may begin without ids
+        self._series: pl.Series | None = None if empty else _as_series(ids).unique(maintain_order=True)
         # Built at the first look-up, so that a log that is only read needs no Python objects.
-        self._ids: list[Id] | None = None
+        self._ids: list[Id] | None = [] if empty else None
         self._index: dict[Id, int] | None = None
 
     def __len__(self) -> int:
@@ -71,6 +72,14 @@ class Vocabulary:
         if self._series is None and self._ids is not None:
             return cast("list[int] | list[str]", list(map(self._ids.__getitem__, wanted.tolist())))
         return self.series.gather(wanted).to_list()
+
+    def all(self) -> list[int] | list[str]:
+        """Return all ids in row order.
+
+        >>> Vocabulary(["b", "a"]).all(), Vocabulary().all()
+        (['b', 'a'], [])
+        """
+        return self.ids(range(len(self)))
 
     def rows(self, ids: Ids) -> Rows:
         """Return the rows of `ids`, −1 where unknown."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.fetch import fetch
 from felrec.data.reading.sources import read_log
 from felrec.demo.world import World, most_frequent, told_apart, until_now

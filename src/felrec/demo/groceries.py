@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.demo.world import World, most_frequent, told_apart, until_now
 from felrec.service.engine.types import Attributes
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
+from felrec.data.lazy_polars import pl
 from felrec.data.synthetic import synthetic_log
 from felrec.demo.groceries import HOUSEHOLDS, PRODUCTS
 from felrec.demo.world import World, until_now

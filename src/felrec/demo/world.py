@@ -6,8 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.service.engine.types import Attributes
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from felrec.data.events import Events, Rows
+from felrec.data.lazy_polars import pl
 from felrec.data.tags import TaggedItems
 
 Lists = NDArray[np.int32]  # (B, K) items, best first, −1 where there are fewer than K

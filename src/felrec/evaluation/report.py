@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from felrec.data.lazy_polars import pl
 from felrec.data.split import PARTITIONS, Split
 from felrec.data.tags import ItemTags
 from felrec.errors import ConfigError, DataError

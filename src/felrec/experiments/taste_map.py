@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Rows
+from felrec.data.lazy_polars import pl
 from felrec.data.split import Split
 from felrec.errors import ConfigError, how_to_install
 from felrec.evaluation.plots import new_figure, save_figure

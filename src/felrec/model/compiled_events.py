@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import Events, Rows
+from felrec.data.tables.packed_rows import PackedRows
 from felrec.model.kernels.native.change_layout import ChangeLayout, NewChange
 from felrec.model.kernels.native.event_tables import Block
 from felrec.model.kernels.native.library import library
@@ -40,7 +41,7 @@ class CompiledEvents:
         assert kernels is not None, "ask `library` first"
         self.signals, self._kernels = signals, kernels
         self._state, self._layout = StateView(signals), ChangeLayout(signals)
-        self._growing = _growing(signals)
+        self._growing, self._packed = _growing(signals), _packed(signals)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         """Addresses are not copied: a copy of the model makes its own."""
@@ -85,6 +86,8 @@ class CompiledEvents:
             if len(rows):
                 for table in tables:
                     table.grow(int(rows[-1]) + 1)
+                if name in self._packed:
+                    self._packed[name].reserve(len(rows) * self._packed[name].size)
         new_items = self._kernels.felrec_apply(self._state.current(), change.made.address)
         if self.signals.trend:
             self.signals.trend.counts.items += new_items
@@ -97,11 +100,19 @@ def _growing(signals: SignalSet) -> dict[str, list[Any]]:
         "user_rows": [*recent.users.growing.values(), *([vectors.users] if vectors else [])],
         "item_rows": [*recent.items.growing.values(), *([vectors.items] if vectors else [])],
     }
-    if signals.repetition:
-        growing["user_rows"] += signals.repetition.counts.growing.values()
     if signals.trend:
         growing["trend_rows"] = [*signals.trend.counts.growing.values()]
-    for name, signal in (("near", signals.together), ("next", signals.follows), ("ahead", signals.ahead)):
-        if signal:
-            growing[f"{name}_rows"] = [*signal.counts.growing.values()]
+    for name, rows in _packed(signals).items():
+        growing.setdefault(name, []).append(rows)
     return growing
+
+
+def _packed(signals: SignalSet) -> dict[str, PackedRows]:
+    """The tables whose rows may move when they change, by the name of these rows."""
+    of_signals = {
+        "user_rows": signals.repetition,
+        "near_rows": signals.together,
+        "next_rows": signals.follows,
+        "ahead_rows": signals.ahead,
+    }
+    return {name: signal.counts.rows for name, signal in of_signals.items() if signal}

@@ -18,7 +18,7 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
-from felrec.data.tables.table import TableState
+from felrec.data.tables.table import RowsByTable
 from felrec.model.compiled_events import CompiledChange, CompiledEvents
 from felrec.model.compiled_loss import CompiledLoss
 from felrec.model.compiled_ranking import CompiledRanking
@@ -353,7 +353,7 @@ class FELRecS(LearnedWeights):
         self._recent_users = np.zeros(0, dtype=np.int32)
         self.version += 1
 
-    def view(self) -> TableState:
+    def view(self) -> RowsByTable:
         """The rows of all signals, without a copy."""
         return self.signals.view()
 

@@ -15,6 +15,7 @@ from felrec.data.batches import TimeBatch
 from felrec.data.events import Events, RowChange
 from felrec.data.pending import Pending
 from felrec.data.synthetic import synthetic_log
+from felrec.data.tables.packed_rows import room_of
 from felrec.model import felrec_s as felrec_s_module
 from felrec.model.compiled_events import CompiledChange
 from felrec.model.felrec_s import FELRecS, felrec_s
@@ -82,6 +83,21 @@ def test_bundled_weights_and_full_tables() -> None:
     for start, stop in ((2_000, 2_001), (2_001, 2_009), (2_009, 2_109), (2_109, 3_000)):
         check(made.change(LOG[start:stop]), made.signals.change(LOG[start:stop]))
         made.observe(LOG[start:stop])
+
+
+def test_rows_that_the_kernels_moved_have_the_room_that_packed_rows_give_them() -> None:
+    made = felrec_s(FELRecSSettings(width=16, own_items=20, near_items=37))  # the last room is no power of two
+    for block in LOG[:1_000].blocks(8):
+        made.observe(block)
+    for signal in (made.signals.repetition, made.signals.together, made.signals.follows, made.signals.ahead):
+        assert signal is not None
+        rows = signal.counts.rows
+        used, place = rows.used.values, rows.place.values
+        order = np.argsort(place[used > 0])
+        begin = place[used > 0][order]
+        end = begin + np.array([room_of(int(slots), rows.size) for slots in used[used > 0][order]])
+        assert (end[:-1] <= begin[1:]).all()
+        assert end[-1] <= rows.end[0] <= len(rows.columns["other"].room)
 
 
 def test_after_an_erasure() -> None:

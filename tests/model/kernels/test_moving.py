@@ -8,7 +8,9 @@ from weakref import ref
 import numpy as np
 
 from felrec.data.tables.growing import GrowingArray
+from felrec.data.tables.packed_rows import PackedRows
 from felrec.model.kernels.native.moving import MovingTables
+from felrec.model.kernels.native.tables import Counts
 
 
 class Place(ctypes.Structure):
@@ -26,3 +28,22 @@ def test_a_table_that_has_moved_is_followed_and_its_old_memory_is_freed_at_once(
     assert before() is None
     moving.look()
     assert place.rows == table.room.ctypes.data
+
+
+def test_packed_rows_are_followed() -> None:
+    rows, counts, moving = PackedRows(8, {"other": (np.int32, -1), "count": (np.float32, 0)}), Counts(), MovingTables()
+    moving.follow_packed(counts, rows)
+    for owners in (3, 300):
+        before = ref(rows.columns["count"].room)
+        filled = np.full((owners, 8), 7)
+        rows.write(np.arange(owners), {"other": filled, "count": filled})
+        assert before() is None
+        moving.look()
+        assert (counts.owners, counts.place, counts.used) == (
+            owners,
+            rows.place.room.ctypes.data,
+            rows.used.room.ctypes.data,
+        )
+        assert counts.other == rows.columns["other"].room.ctypes.data
+        assert counts.count == rows.columns["count"].room.ctypes.data
+        assert counts.end == rows.end.ctypes.data

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -362,3 +364,20 @@ def test_waiting_changes_are_bounded(tmp_path: Path) -> None:
     assert [change.result().id for change in waiting] == ["0", "1"]
     assert engine.put_item("x", Attributes()).result().id == "x"
     engine.close()
+
+
+def test_a_service_that_reads_no_file_does_not_load_polars(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+import felrec.service.http.server
+from felrec.data.events import EventColumns
+from felrec.pretrained import load_pretrained
+from felrec.service.engine.engine import Engine
+from felrec.store.sqlite import SqliteStore
+engine = Engine.open(SqliteStore(Path({str(tmp_path / "store.sqlite")!r})), load_pretrained())
+engine.submit(EventColumns.of(["ada"], ["tea"], [7.0])).result()
+engine.close()
+sys.exit("polars" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

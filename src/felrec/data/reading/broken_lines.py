@@ -6,8 +6,8 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.faults import Fault
 
 

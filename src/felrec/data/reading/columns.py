@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
 from felrec.data.events import WEIGHT_COLUMN
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.where import Condition
 from felrec.errors import DataError
 

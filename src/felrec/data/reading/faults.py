@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from felrec.data.lazy_polars import pl
 from felrec.errors import DataError
 
 _NAMED = 3  # rows of a fault that a message names

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.columns import Wanted
 from felrec.data.reading.json_rows import read_json_rows
 from felrec.data.reading.published import known_csv, read_movielens_dat, read_movielens_data

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.columns import Wanted
 from felrec.data.reading.faults import Origin
 from felrec.data.reading.raw import RawLog

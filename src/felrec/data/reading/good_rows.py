@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.faults import BadRows, Fault, described
 from felrec.data.reading.identifiers import read_ids
 from felrec.data.reading.raw import RawLog

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.columns import find_column
 from felrec.data.reading.identifiers import read_ids
 from felrec.data.reading.tables import is_table, read_table

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.faults import BadRows
 from felrec.errors import DataError
 from felrec.ids import CONTROL

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.columns import Columns, Wanted
 from felrec.data.reading.faults import Fault, Origin
 from felrec.data.reading.files import files_of, partitions_of

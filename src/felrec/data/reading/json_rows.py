@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import polars as pl
 
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.broken_lines import raw_text
 from felrec.data.reading.columns import Wanted
 from felrec.data.reading.faults import Fault

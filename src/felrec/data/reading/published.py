@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.columns import Wanted
 from felrec.data.reading.raw import RawColumns
 from felrec.data.reading.separated import read_separated, without_trailing_blanks

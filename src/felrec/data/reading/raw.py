@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.columns import Columns, Wanted
 from felrec.data.reading.faults import Fault, Origin
 from felrec.data.reading.where import Condition

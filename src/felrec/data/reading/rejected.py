@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.faults import Fault
 from felrec.data.reading.raw import RawLog
 
-_SCHEMA = {
-    "file": pl.String,
-    "row": pl.Int64,
-    "reason": pl.String,
-    "user": pl.String,
-    "item": pl.String,
-    "time": pl.String,
-    "line": pl.String,
-}
+_COLUMNS = ("file", "row", "reason", "user", "item", "time", "line")
 
 
 def rejected_rows(raw: RawLog, faults: Sequence[Fault]) -> pl.DataFrame:
     """All rows with faults in their order, and what they hold: user, item and time, or a line without columns."""
     tables = [_table(raw, fault) for fault in faults]
     order = np.argsort(np.concatenate([[], *(fault.rows for fault in faults)]), kind="stable")
-    return pl.concat([pl.DataFrame(schema=_SCHEMA), *tables], how="diagonal")[order]
+    schema = {name: pl.Int64 if name == "row" else pl.String for name in _COLUMNS}
+    return pl.concat([pl.DataFrame(schema=schema), *tables], how="diagonal")[order]
 
 
 def _table(raw: RawLog, fault: Fault) -> pl.DataFrame:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.broken_lines import blank_broken_lines, raw_text
 from felrec.data.reading.raw import RawColumns
 from felrec.errors import DataError

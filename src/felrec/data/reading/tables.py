@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
-
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.raw import RawColumns
 from felrec.data.reading.separated import read_separated, separator_of
 from felrec.data.reading.sniff import check_content

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import BEGINNING, Times
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.faults import BadRows
 from felrec.errors import DataError
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Weights
 from felrec.data.kinds import KindTable
+from felrec.data.lazy_polars import pl
 from felrec.data.reading.columns import Columns
 from felrec.errors import DataError
 

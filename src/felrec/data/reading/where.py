@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from felrec.data.lazy_polars import pl
 from felrec.errors import ConfigError, DataError
 
 _FORM = re.compile(r"\s*(?P<column>[^!<>=]*[^!<>=\s])\s*(?P<operator>!=|<=|>=|=|<|>)\s*(?P<value>.*?)\s*")

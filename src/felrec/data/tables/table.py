@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange
 
 TableState = dict[str, NDArray[Any]]  # the arrays of a table, by name
+
+
+class ReadableRows(Protocol):
+    """Rows to be read some at a time: an array, or rows that are kept otherwise."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: NDArray[np.integer], /) -> NDArray[Any]:
+        """A copy of these rows."""
+        ...
+
+
+RowsByTable = Mapping[str, ReadableRows]
 
 
 class Stored(Protocol):
@@ -34,8 +49,8 @@ class RowTable(Stored, Protocol):
         """Write what `change` returned."""
         ...
 
-    def view(self) -> TableState:
-        """All arrays without a copy, as far as possible: valid until the next change, and not to be written."""
+    def view(self) -> RowsByTable:
+        """All rows without a copy: valid until the next change, and not to be written."""
         ...
 
     def clear(self) -> None:

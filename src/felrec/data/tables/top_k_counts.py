@@ -1,4 +1,4 @@
-"""Counts of the most frequent counterparts of each owner, in rows of fixed size."""
+"""Counts of the most frequent counterparts of each owner, in rows of at most a fixed size."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows
-from felrec.data.tables.growing import GrowingArray
-from felrec.data.tables.table import TableState
+from felrec.data.tables.packed_rows import PackedColumn, PackedRows
+from felrec.data.tables.table import RowsByTable, TableState
 
 _NONE = -1  # the counterpart in a free slot
 
@@ -28,30 +28,22 @@ class TopKCounts:
 
     def __init__(self, size: int, fade: float = 1.0, marks: tuple[str, ...] = ()) -> None:
         self.size, self.fade, self.marks = size, fade, marks
-        self.growing = {
-            "other": GrowingArray(np.int32, (size,), fill=_NONE),
-            "count": GrowingArray(np.float32, (size,)),
-            **{mark: GrowingArray(np.int32, (size,)) for mark in marks},
-        }
+        self.rows = PackedRows(
+            size, {"other": (np.int32, _NONE), "count": (np.float32, 0), **dict.fromkeys(marks, (np.int32, 0))}
+        )
 
     @property
     def owners(self) -> int:
         """The highest row of an owner plus one."""
-        return len(self.growing["other"])
-
-    @property
-    def columns(self) -> TableState:
-        """Every column (owners, size), as a view."""
-        return {name: column.values for name, column in self.growing.items()}
+        return len(self.rows)
 
     def clear(self) -> None:
         """Remove all counts."""
-        for column in self.growing.values():
-            column.clear()
+        self.rows.clear()
 
     def of(self, owners: NDArray[np.integer]) -> TableState:
         """Every column (B, size) of these owners; the counterpart of a free slot is -1. A copy."""
-        return {name: column.read(owners) for name, column in self.growing.items()}
+        return {name: self.rows.read(owners, name) for name in self.rows.columns}
 
     def add(self, owners: NDArray[np.integer], others: NDArray[np.integer], **marks: NDArray[np.integer]) -> None:
         """Count meetings in time order."""
@@ -95,7 +87,8 @@ class TopKCounts:
 
     def blank(self, owners: Rows) -> RowChange:
         """Empty rows."""
-        return {name: (owners, column.blank(len(owners))) for name, column in self.growing.items()}
+        shape = len(owners), self.size
+        return {name: (owners, column.blank(shape)) for name, column in self.rows.columns.items()}
 
     def without(self, owners: Rows, met: NDArray[np.integer], others: NDArray[np.integer]) -> RowChange:
         """The rows of distinct ascending `owners` without the meetings of `met` (some of them) with `others`.
@@ -114,27 +107,25 @@ class TopKCounts:
         at = np.searchsorted(pairs, slots)
         rows["count"] -= np.where(np.append(pairs, _NONE)[at] == slots, np.append(times, 0)[at], 0)
         gone = rows["count"] <= 0
-        for name, column in self.growing.items():
+        for name, column in self.rows.columns.items():
             rows[name][gone] = column.fill
         return {name: (owners, column) for name, column in rows.items()}
 
     def apply_change(self, change: RowChange) -> None:
         """Write what `change` returned."""
-        for name, column in self.growing.items():
-            column.write(*change[name])
+        self.rows.write(change["other"][0], {name: values for name, (_, values) in change.items()})
 
-    def view(self) -> TableState:
-        """The same arrays as `columns`."""
-        return self.columns
+    def view(self) -> RowsByTable:
+        """Every column (owners, size), to be read in parts: a whole one would be a large copy."""
+        return {name: PackedColumn(self.rows, name) for name in self.rows.columns}
 
     def state(self) -> TableState:
         """A copy of all rows."""
-        return {name: values.copy() for name, values in self.columns.items()}
+        return self.rows.state()
 
     def load_state(self, state: TableState) -> None:
         """Replace all rows by what `state` returned."""
-        for name, column in self.growing.items():
-            column.load(state[name])
+        self.rows.load(state)
 
 
 def _weakest(rows: TableState, row: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:

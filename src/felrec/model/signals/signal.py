@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from felrec.data.events import RowChange, Rows, prefixed, without_prefix
-from felrec.data.tables.table import RowTable, TableState
+from felrec.data.tables.table import RowsByTable, RowTable, TableState
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import BlockView
 from felrec.recommender import ErasureContext, Queries
@@ -46,7 +46,7 @@ class Signal(Protocol):
         """Remove all rows."""
         ...
 
-    def view(self) -> TableState:
+    def view(self) -> RowsByTable:
         """All rows without a copy, by the name of their table."""
         ...
 
@@ -73,7 +73,7 @@ class OneTable:
         """Remove all rows."""
         self._table.clear()
 
-    def view(self) -> TableState:
+    def view(self) -> RowsByTable:
         """All rows, without a copy."""
         return prefixed(self._prefix, self._table.view())
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.tables.table import TableState
+from felrec.data.tables.table import RowsByTable
 from felrec.model.signals.ahead import Ahead
 from felrec.model.signals.follows import Follows
 from felrec.model.signals.hit_rates import HitRates
@@ -116,7 +116,7 @@ class SignalSet:
         for signal in self:
             signal.clear()
 
-    def view(self) -> TableState:
+    def view(self) -> RowsByTable:
         """All rows, without a copy."""
         return {name: rows for signal in self for name, rows in signal.view().items()}
 

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from felrec.data.events import RowChange
 from felrec.data.tables.growing import GrowingArray
+from felrec.data.tables.table import RowsByTable
 from felrec.service.engine.serving_state import ServingState
 
 _BYTES = 512 << 10  # of a piece of a save, if all tables have changed
 _COPIES = 16  # blocks whose copied rows make a piece
 _IN, _OUT = np.array(True), np.array(False)
+_FIRST = np.zeros(1, dtype=np.int32)
 
 
 class ChangedRows:
@@ -36,6 +38,10 @@ class ChangedRows:
         """Add the rows of another set."""
         rows = {name: np.flatnonzero(there.values).astype(np.int32) for name, there in other._tables.items()}
         self.add({name: (numbers, _IN) for name, numbers in rows.items()})
+
+    def add_tables(self, tables: RowsByTable) -> None:
+        """Add all rows of tables."""
+        self.add({name: (np.arange(len(rows), dtype=np.int32), _IN) for name, rows in tables.items()})
 
     def discard(self, change: RowChange) -> None:
         """Remove rows that are in the set."""
@@ -73,7 +79,7 @@ class Save:
         self._copies: list[RowChange] = []  # of rows that were about to change, one for each block
         numbers = rows.numbers()
         assert state.servable is not None
-        row_bytes = sum(values[:1].nbytes for values in state.servable.view().values())
+        row_bytes = sum(values[_FIRST[: len(values)]].nbytes for values in state.servable.view().values())
         self._parts = iter(np.array_split(numbers, max(1, len(numbers) * row_bytes // _BYTES)))
 
     def next_rows(self, state: ServingState) -> RowChange | None:

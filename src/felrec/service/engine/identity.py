@@ -74,8 +74,8 @@ def begin(store: Store, model: FittedModel, *, empty: bool) -> None:
     state = {name: tensor.numpy() for name, tensor in recommender.state().items()}
     servable = isinstance(recommender, Servable)
     base = Base(
-        users=[] if empty else list(map(str, model.user_ids.series.to_list())),
-        items=[] if empty else list(map(str, model.item_ids.series.to_list())),
+        users=[] if empty else list(map(str, model.user_ids.all())),
+        items=[] if empty else list(map(str, model.item_ids.all())),
         pairs=np.zeros(0, dtype=PAIR) if empty else model.pairs,
         clock=BEGINNING if empty else model.clock,
         tables=[_table(name, values) for name, values in state.items()] if servable else [],

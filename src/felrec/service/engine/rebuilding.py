@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from felrec.recommender import Forgetting, Recommender, Tensors, usable
+from felrec.data.tables.table import RowsByTable
+from felrec.recommender import Forgetting, Recommender, Servable, Tensors, usable
 from felrec.service.engine.serving_state import ServingState, observe_alone
 from felrec.service.engine.state_saver import StateSaver
 
@@ -92,7 +93,7 @@ class Rebuilding:
     def resume(self, note: str, stored: Mapping[str, NDArray[np.generic]]) -> None:
         """Called at the start with the note and the state of the store, once the whole journal is applied."""
         if note == WRITING and self._state.rebuildable:
-            self._take_over(self._state.recommender, {name: torch.from_numpy(rows) for name, rows in stored.items()})
+            self._take_over(self._state.recommender, stored)
         elif note:
             self.want()
 
@@ -105,16 +106,20 @@ class Rebuilding:
         yield
         while not rebuild.step():
             yield
-        self._take_over(rebuild.model, self._state.recommender.state())
+        assert self._state.servable is not None
+        self._take_over(rebuild.model, self._state.servable.view())
 
-    def _take_over(self, model: Recommender, before: Tensors) -> None:
+    def _take_over(self, model: Recommender, before: RowsByTable) -> None:
         """Serve with a model, and have its state saved in place of the one before."""
-        model.load_state(padded(model.state(), before))
+        assert isinstance(model, Servable)
+        if any(len(before[name]) > len(rows) for name, rows in model.view().items()):
+            model.load_state(padded(model.state(), before))  # seldom: a whole state is large
         self._state.replace_model(model)
         self._wanted = False
         self._saver.replaced({REBUILD: ""})
 
 
-def padded(state: Tensors, other: Tensors) -> Tensors:
+def padded(state: Tensors, other: RowsByTable) -> Tensors:
     """A state with the rows that only `other` has: the last rows may be of erased users and items."""
-    return {name: torch.cat([rows, other[name][len(rows) :]]) for name, rows in state.items()}
+    more = {name: other[name][np.arange(len(rows), len(other[name]))] for name, rows in state.items()}
+    return {name: torch.cat([rows, torch.from_numpy(more[name])]) for name, rows in state.items()}

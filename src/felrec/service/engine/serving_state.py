@@ -189,8 +189,9 @@ class ServingState:
     def empty_rows(self) -> RowChange:
         """The rows of the state that belong to erased ids: no event of a replay writes them."""
         empty = np.union1d(self.users.empty, self.items.empty)
-        state = {name: rows.numpy() for name, rows in self.recommender.state().items()}
-        return {name: (empty[empty < len(rows)], rows[empty[empty < len(rows)]]) for name, rows in state.items()}
+        assert self.servable is not None
+        view = self.servable.view()
+        return {name: (empty[empty < len(rows)], rows[empty[empty < len(rows)]]) for name, rows in view.items()}
 
     def initial_model(self) -> Recommender:
         """A copy of the model with the state of the base."""

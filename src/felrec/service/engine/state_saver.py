@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from felrec.data.events import RowChange, all_rows
+from felrec.data.events import RowChange
 from felrec.errors import StoreError
 from felrec.model.kernels.native.library import state_kernels
 from felrec.service.engine.changed_rows import ChangedRows, Save
@@ -88,7 +88,7 @@ class StateSaver:
         """Called after the model was replaced: all rows are to be saved, and these notes with the last of them."""
         self._save, self._notes = None, {**self._notes, **notes}
         assert self._state.servable is not None
-        self._changed.add(all_rows(self._state.servable.view()))
+        self._changed.add_tables(self._state.servable.view())
         self._save_in(0.0)
 
     def unsaved_rows(self) -> ChangedRows:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from felrec.data.events import WEIGHT_COLUMN, Weights, joined_weights
+from felrec.data.lazy_polars import pl
 from felrec.data.log import InteractionLog
 from felrec.service.maintenance.replaying import named_blocks
 from felrec.store.protocol import Contents

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import polars as pl
 
 from felrec.answers.types import Receipt
 from felrec.data.events import BEGINNING, EventColumns, Events
+from felrec.data.lazy_polars import pl
 from felrec.data.log import InteractionLog
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from felrec.data.events import Events
+from felrec.data.lazy_polars import pl
 from felrec.data.numbering import by_first_appearance
 from felrec.service.engine.limits import Limits
 from felrec.service.engine.serving_state import Block

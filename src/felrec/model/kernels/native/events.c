@@ -73,7 +73,8 @@ typedef struct { /* sums over the events of a block */
 
 INLINE int has(const Counts *of, int64_t owner, int32_t other)
 {
-    return owner < of->owners && slot_in(of->other + owner * of->size, of->size, other) != NOTHING;
+    const Row row = row_of_counts(of, owner);
+    return slot_in(row.other, row.used, other) != NOTHING;
 }
 
 /* Make plain rows of marked entries; returns the highest step of an item among them, 0 if there is none. */
@@ -207,13 +208,37 @@ INLINE void write_rows(const void *table, int64_t row_bytes, const int32_t *rows
         memcpy((char *)table + rows[at] * row_bytes, (const char *)values + at * row_bytes, row_bytes);
 }
 
+/* The slots that a row with so many used ones has room for: packed_rows.py. */
+INLINE int64_t room_of(int64_t used, int64_t size)
+{
+    int64_t room = used ? 4 : 0;
+    while (room < used)
+        room *= 2;
+    return room < size ? room : size;
+}
+
+/* Rows whose room changes move to the end, where there is enough. */
 INLINE void write_counts(const Counts *of, const int32_t *rows, int64_t count, const TopK *values)
 {
-    const int64_t bytes = of->size * 4;
-    write_rows(of->other, bytes, rows, count, values->other);
-    write_rows(of->count, bytes, rows, count, values->count);
-    write_rows(of->nth, bytes, rows, count, values->nth);
-    write_rows(of->minute, bytes, rows, count, values->minute);
+    for (int64_t at = 0; of->size && at < count; at++) {
+        const int64_t from = at * of->size, room_before = room_of(of->used[rows[at]], of->size);
+        int64_t used = of->size;
+        while (used && values->other[from + used - 1] == NOTHING)
+            used--;
+        const int64_t room = room_of(used, of->size);
+        if (room != room_before) {
+            of->place[rows[at]] = *of->end;
+            *of->end += room;
+        }
+        of->used[rows[at]] = (int32_t)used;
+        const int64_t to = of->place[rows[at]], bytes = used * 4;
+        memcpy(of->other + to, values->other + from, bytes);
+        memcpy(of->count + to, values->count + from, bytes);
+        if (of->nth) {
+            memcpy(of->nth + to, values->nth + from, bytes);
+            memcpy(of->minute + to, values->minute + from, bytes);
+        }
+    }
 }
 
 INLINE void write_vectors(const Encoder *of, float *lengths, const int32_t *rows, int64_t count, const float *vectors)

@@ -10,6 +10,7 @@ from weakref import ref
 from numpy.typing import DTypeLike
 
 from felrec.data.tables.growing import GrowingArray
+from felrec.data.tables.packed_rows import PackedRows
 from felrec.model.kernels.native.tables import address
 
 
@@ -17,7 +18,7 @@ class MovingTables:
     """Fields of structures that follow tables: to see that an array has not moved is faster than to ask where it is."""
 
     def __init__(self) -> None:
-        self._arrays: list[_MovingArray] = []
+        self._arrays: list[_MovingArray | _MovingSlots] = []
         self._lengths: list[tuple[ctypes.Structure, str, Sized]] = []
 
     def follow(self, at: ctypes.Structure, field: str, dtype: DTypeLike, table: object, attribute: str) -> None:
@@ -31,6 +32,11 @@ class MovingTables:
         for name, column in columns.items():
             self.follow(at, name, types[name], column, "room")
         self._lengths.append((at, length, next(iter(columns.values()))))
+
+    def follow_packed(self, at: ctypes.Structure, rows: PackedRows) -> None:
+        """Let the fields of `Counts` follow packed rows."""
+        self.follow_columns(at, {"place": rows.place, "used": rows.used}, {"place": "i8", "used": "i4"}, "owners")
+        self._arrays.append(_MovingSlots(at, rows))
 
     def look(self) -> None:
         """Bring all fields up to date."""
@@ -54,6 +60,24 @@ class _MovingArray:
         if array is not self._seen():
             setattr(self._at, self._field, address(array, self._dtype))
             self._seen = ref(array)
+
+
+class _MovingSlots:
+    """The columns of packed rows, which all move at once."""
+
+    __slots__ = ("_at", "_columns", "_first", "_seen")
+
+    def __init__(self, at: ctypes.Structure, rows: PackedRows) -> None:
+        self._at, self._columns, self._first = at, rows.columns, next(iter(rows.columns.values()))
+        self._seen: Callable[[], Any] = _nothing
+        at.end = address(rows.end, "i8")  # never moves
+
+    def look(self) -> None:
+        room = self._first.room
+        if room is not self._seen():
+            for name, column in self._columns.items():
+                setattr(self._at, name, address(column.room, column.dtype))
+            self._seen = ref(room)
 
 
 def _nothing() -> None:

@@ -20,7 +20,6 @@ from felrec.model.signals.vectors import SOFT, Vectors
 
 Floats = NDArray[np.float32]
 _FEATURES = 36  # as in tables.h, where every signal has its place
-_TYPES = {"other": "i4", "count": "f4", "nth": "i4", "minute": "i4"}
 
 
 class Packer:
@@ -47,8 +46,11 @@ class Packer:
         if signal is None:
             return native.Counts(first_rate=-1)
         rates, rated, counts = signals.hit_rates, signals.rated, signal.counts
+        rows = counts.rows
         return native.Counts(
-            **{name: self.at(column, _TYPES[name]) for name, column in counts.columns.items()},
+            **{name: self.at(column.room, column.dtype) for name, column in rows.columns.items()},
+            place=self.at(rows.place.room, "i8"),
+            used=self.at(rows.used.room, "i4"),
             owners=counts.owners,
             size=counts.size,
             reach=reach,

@@ -54,12 +54,11 @@ INLINE void meet_own(MetPairs *all, int32_t row, float count, float back, double
 
 INLINE void meet_own_items(MetPairs *all, const Block *block, int64_t event, const int64_t *previous, int64_t taken)
 {
-    const Counts *own = &all->state->own;
-    const int64_t user = block->users[event];
+    const Row own = row_of_counts(&all->state->own, block->users[event]);
     const double now = minute_of(block->times[event]);
-    for (int64_t at = user * own->size; user < own->owners && at < (user + 1) * own->size; at++)
-        if (own->other[at] != NOTHING)
-            meet_own(all, own->other[at], own->count[at], (float)(taken - own->nth[at]), now - own->minute[at]);
+    for (int64_t at = 0; at < own.used; at++)
+        if (own.other[at] != NOTHING)
+            meet_own(all, own.other[at], own.count[at], (float)(taken - own.nth[at]), now - own.minute[at]);
     int64_t back = 1;
     for (int64_t before = previous[event]; before != NOTHING; before = previous[before], back++)
         meet_own(all, block->items[before], 1, (float)back, now - minute_of(block->times[before]));
@@ -72,14 +71,15 @@ INLINE void meet_linked(MetPairs *all, const Counts *links, const int near, cons
     for (int64_t place = 1; place <= links->reach && place <= taken; place++) {
         const int64_t mine = history[taken - place];
         const float root = sqrtf(events_and_one(all->state, mine));
-        for (int64_t at = mine * links->size; mine < links->owners && at < (mine + 1) * links->size; at++) {
-            Met *pair = links->other[at] != NOTHING ? met_pair(all, links->other[at]) : 0;
+        const Row linked = row_of_counts(links, mine);
+        for (int64_t at = 0; at < linked.used; at++) {
+            Met *pair = linked.other[at] != NOTHING ? met_pair(all, linked.other[at]) : 0;
             if (!pair)
                 continue;
             if (near)
-                pair->cosine += links->count[at] / (float)place / root;
+                pair->cosine += linked.count[at] / (float)place / root;
             else if (place == 1)
-                pair->from_newest = links->count[at];
+                pair->from_newest = linked.count[at];
         }
     }
 }

@@ -23,7 +23,6 @@ from felrec.model.signals.vectors import SOFT, Vectors
 
 _OF_HISTORIES = {"ring": "i4", "count": "i8"}
 _OF_TREND = {"mass": "f4", "last": "i8", "first": "i8"}
-_OF_COUNTS = {"other": "i4", "count": "f4", "nth": "i4", "minute": "i4"}
 
 
 class StateView:
@@ -73,7 +72,7 @@ def follow_counts(tables: MovingTables, at: Counts, signal: Repetition | ItemLin
     at.reach = signal.reach if isinstance(signal, ItemLinks) else 0
     if rates and signal in signals.rated:
         at.first_rate = int(rates.starts[signals.rated.index(signal)])
-    tables.follow_columns(at, signal.counts.growing, _OF_COUNTS, "owners")
+    tables.follow_packed(at, signal.counts.rows)
 
 
 def follow_trend(tables: MovingTables, at: native.Trend, trend: Trend) -> None:

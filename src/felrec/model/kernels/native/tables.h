@@ -17,11 +17,14 @@ typedef struct { /* the newest counterparts of each owner, as rings */
     int64_t owners, length;
 } Histories;
 
-typedef struct { /* the most frequent counterparts of each owner */
-    const int32_t *other;
-    const float *count;
-    const int32_t *nth, *minute; /* only of own items */
-    int64_t owners, size;        /* size 0: the model does not have this signal */
+typedef struct { /* the most frequent counterparts of each owner, as in packed_rows.py; `row_of_counts` reads one */
+    int32_t *other;
+    float *count;
+    int32_t *nth, *minute; /* only of own items */
+    int64_t *place;        /* where the slots of each owner begin */
+    int32_t *used;         /* slots of each owner up to the last one that is not free */
+    int64_t *end;          /* of all slots */
+    int64_t owners, size;  /* size: the most slots of an owner; 0: the model does not have this signal */
     int64_t reach;               /* newest items of a user whose links are followed */
     int64_t first_rate;          /* index of its first hit rate; -1: none */
 } Counts;
@@ -36,11 +39,11 @@ typedef struct { /* the slots of one owner */
 /* An owner that was never written has no slots. */
 static inline Row row_of_counts(const Counts *of, int64_t owner)
 {
-    if (owner >= of->owners || !of->size)
+    if (owner >= of->owners || !of->used[owner])
         return (Row){0};
-    const int64_t at = owner * of->size;
+    const int64_t at = of->place[owner];
     const int marked = of->nth != 0;
-    return (Row){of->other + at, of->count + at, marked ? of->nth + at : 0, marked ? of->minute + at : 0, of->size};
+    return (Row){of->other + at, of->count + at, marked ? of->nth + at : 0, marked ? of->minute + at : 0, of->used[owner]};
 }
 
 typedef struct { /* an ensemble of networks with two hidden layers */

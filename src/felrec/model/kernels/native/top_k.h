@@ -78,18 +78,22 @@ INLINE void replace_weakest(const TopK *to, int64_t base, int64_t size, Fresh *f
 INLINE void count_owner(const Counts *of, double fade, const Key *keys, int64_t meetings, const Marks *marks,
                         const TopK *to, int64_t base, Fresh *fresh, float *strength)
 {
-    const int64_t owner = (int64_t)(keys->key >> 32), size = of->size, from = owner * size;
-    const int known = owner < of->owners;
+    const int64_t size = of->size;
+    const Row before = row_of_counts(of, (int64_t)(keys->key >> 32));
     while (meetings && (keys[meetings - 1].key & NO_MEETING) == NO_MEETING)
         meetings--;
     const float left = (float)pow(fade, (double)meetings);
-    for (int64_t slot = 0; slot < size; slot++) {
-        to->other[base + slot] = known ? of->other[from + slot] : NOTHING;
-        to->count[base + slot] = known ? of->count[from + slot] * left : 0;
+    for (int64_t slot = 0; slot < before.used; slot++) {
+        to->other[base + slot] = before.other[slot];
+        to->count[base + slot] = before.count[slot] * left;
+    }
+    for (int64_t slot = before.used; slot < size; slot++) {
+        to->other[base + slot] = NOTHING;
+        to->count[base + slot] = 0;
     }
     for (int64_t slot = 0; to->nth && slot < size; slot++) {
-        to->nth[base + slot] = known ? of->nth[from + slot] : 0;
-        to->minute[base + slot] = known ? of->minute[from + slot] : 0;
+        to->nth[base + slot] = slot < before.used ? before.nth[slot] : 0;
+        to->minute[base + slot] = slot < before.used ? before.minute[slot] : 0;
     }
     int64_t unknown = 0;
     for (int64_t begin = 0, end; begin < meetings; begin = end) {
