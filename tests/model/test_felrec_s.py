@@ -480,6 +480,44 @@ def test_events_of_new_items_are_all_learned_from_and_several_times() -> None:
     assert learned[6.0, 5_009] == [0, 1, 1, 1, 1, 2, 3, 3, 3, 3]  # six times, of which two thirds are trained on
 
 
+def test_the_lift_of_a_new_item_grows_while_it_waits_and_fades_when_it_is_old() -> None:
+    made = model()
+    items = np.concatenate([[0], np.ones(29_999), [2], np.full(2, 3), np.ones(5_000), [4]])
+    replay(made, Events.of(np.arange(len(items)), items, np.arange(len(items))))
+    assert made.signals.trend
+    old, popular, waiting, twice, fresh = made.signals.trend.lifted(np.arange(5, dtype=np.int32)).tolist()
+    assert popular == 0
+    assert old < 0.1  # its only event was the first of the log
+    assert waiting == 1
+    assert twice == 0.75
+    assert fresh == 0  # one event cannot push it
+
+
+def test_new_items_learn_scores_above_their_probability() -> None:
+    """The scores of a loss are lower by the lift; the pair network reads those that are served."""
+    made = model(new_item_lift=2.0)
+    items = np.concatenate([np.arange(8_000) % 5_000, np.arange(5_000, 5_010), np.arange(1_000)])
+    replay(made, Events.of(np.arange(len(items)), items, np.arange(len(items))))
+    catalogue = np.arange(5_010, dtype=np.int32)
+    lifts = made._lifts(catalogue)
+    assert lifts is not None
+    assert lifts.max() > 1
+    plain = ItemScores.learning(catalogue, made.signals, made._item_network)
+    lifted = ItemScores.learning(catalogue, made.signals, made._item_network, lifts)
+    torch.testing.assert_close(lifted.scores, plain.scores - lifts[:, None])
+    torch.testing.assert_close(lifted.served, plain.served)
+
+
+def test_a_lift_is_smaller_in_a_small_catalogue_and_can_be_switched_off() -> None:
+    made = model(new_item_lift=2.0)
+    made.observe(EVENTS[:1_000])
+    catalogue = np.arange(made.signals.recent.items.owners, dtype=np.int32)
+    lifts = made._lifts(catalogue)
+    assert lifts is not None
+    assert 0 < lifts.max() <= 2 * len(catalogue) / 5_000
+    assert model(new_item_lift=0.0)._lifts(catalogue) is None
+
+
 def test_users_are_told_from_the_most_recent_ones_also_after_a_resume() -> None:
     made, again = model(), model()
     for start in range(0, 2_900, 100):

@@ -56,12 +56,12 @@ class CompiledLoss:
             torch.cat([layer.bias for layer in last]).numpy(),
             torch.stack([layer.weight for layer in second]).numpy(),
         )
-        return learn(self._tables(scores, log_trust.exp()), queries, inputs, self._peers)
+        return learn(self._tables(log_trust.exp()), queries, inputs, self._peers)
 
-    def _tables(self, scores: Tensor, trust: Tensor) -> native.Tables:
+    def _tables(self, trust: Tensor) -> native.Tables:
         signals, items, packer = self._signals, self._items, self._packer
         kept = np.zeros(len(items.candidates), dtype=native.ITEM)
-        kept["score"], kept["trust"], kept["log_events"] = scores.mean(dim=1), trust, items.log_events
+        kept["score"], kept["trust"], kept["log_events"] = items.served, trust, items.log_events
         kept["root_events"] = 1 / np.sqrt(items.candidates.events + 1)
         network = packer.pair_network(self._pair_network, signals, self._log_features)
         network.last = packer.at(torch.cat([layers[2].weight[0] for layers in self._layers]).numpy(), "f4")

@@ -47,7 +47,7 @@ from felrec.recommender import (
 CONTEXT_FEATURES = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from
 _RECENT_USERS = 2048  # among which the auxiliary loss classifies the user of an event
-_MANY_ITEMS = 5_000  # from which on events of new items have their full weight
+_MANY_ITEMS = 5_000  # from which on new items have their full weight and lift
 _ENOUGH_ITEMS = 2  # below, there is nothing to choose from
 _FILE_NAMES = (  # how runs and bundled weights name what is named otherwise here
     ("vector_network.", ""),
@@ -212,7 +212,7 @@ class FELRecS(LearnedWeights):
         """What the pair network adds (M, members) for each pair."""
         found = self.pair_features(queries, items.candidates, silent)
         query, column = torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)
-        expected = items.scores.detach()[column].mean(dim=1).to(self.device)
+        expected = items.served[column].to(self.device)
         log_events = items.log_events[column].to(self.device)
         inputs = [
             torch.from_numpy(found.features).to(self.device),
@@ -310,13 +310,20 @@ class FELRecS(LearnedWeights):
 
     def _softmax_loss(self, queries: Queries, targets: Events, catalogue: Rows) -> Tensor:
         """The mean over queries, by the weights of their targets, and over members of the ensemble."""
-        items = ItemScores.learning(catalogue, self.signals, self._item_network)
+        items = ItemScores.learning(catalogue, self.signals, self._item_network, self._lifts(catalogue))
         if targets.weights is None:
             return self._mean_loss(queries, targets.items, items)
         weights = np.where(np.isnan(targets.weights), 1, targets.weights)
         kinds = [np.flatnonzero(weights == weight) for weight in np.unique(weights)]  # there are few weights
         parts = [self._mean_loss(queries[of], targets.items[of], items) * float(weights[of].sum()) for of in kinds]
         return torch.stack(parts).sum() / float(weights.sum())
+
+    def _lifts(self, catalogue: Rows) -> Tensor | None:
+        """How much higher to learn the scores of new items; less in a small catalogue. None: not at all."""
+        if not self.signals.trend or not self.settings.new_item_lift:
+            return None
+        most = self.settings.new_item_lift * min(1, len(catalogue) / _MANY_ITEMS)
+        return torch.from_numpy(most * self.signals.trend.lifted(catalogue)).to(self.device)
 
     def _mean_loss(self, queries: Queries, targets: Rows, items: ItemScores) -> Tensor:
         """The mean over queries and members of the ensemble, by the compiled kernels if there are any."""

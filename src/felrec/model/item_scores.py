@@ -30,6 +30,7 @@ class ItemScores:
         self.features = torch.zeros(0)  # (C, F), if they are needed
         self.kernels: CompiledItems | None = None  # if they compute the scores
         self.scores = torch.zeros(len(rows), 1)  # (C, members of an ensemble that learns, or 1)
+        self.lifts = torch.zeros(())  # (C,), or 0: what a loss takes from scores
         self._moment = moment_of(signals)
 
     @classmethod
@@ -48,12 +49,24 @@ class ItemScores:
         return scores
 
     @classmethod
-    def learning(cls, rows: Rows, signals: SignalSet, network: ItemNetwork) -> ItemScores:
-        """For training: every member of the ensemble apart, with gradients."""
+    def learning(
+        cls, rows: Rows, signals: SignalSet, network: ItemNetwork, lifts: Tensor | None = None
+    ) -> ItemScores:
+        """For training: every member of the ensemble apart, with gradients, less by `lifts` (C,).
+
+        So the network learns scores that are higher by these.
+        """
         scores = cls(rows, signals)
         scores.features = features_of(rows, signals)
         scores.scores = network(scores.features)
+        if lifts is not None:
+            scores.lifts, scores.scores = lifts, scores.scores - lifts[:, None]
         return scores
+
+    @property
+    def served(self) -> Tensor:
+        """The scores (C,) as answers have them, without gradients: the pair network reads these."""
+        return self.scores.detach().mean(dim=1) + self.lifts
 
     def renew(self, touched: Rows, signals: SignalSet, network: ItemNetwork) -> bool:
         """Look up again what events have touched since; False if a new moment has changed all items."""

@@ -22,6 +22,7 @@ _BACKGROUND = 1e-6  # share of all events that an item without any is assumed to
 _NEW_DOUBLINGS = 4  # an item with 16 events is not new any more
 _NEW_AGE = 20_000  # nor is one whose first event is not among the newest 20,000,
 _NEW_PART = 5  # or not among the newest fifth, while the log is short
+_FRESH, _WAITED = 200, 4_000  # ages at which the lift of an item begins, and is full
 
 
 class Trend(OneTable):
@@ -53,8 +54,23 @@ class Trend(OneTable):
     def newness(self, items: Rows) -> Floats:
         """How new items (B,) are: 1 with one event, less with each doubling, 0 with many or if they are old."""
         young = self.counts.ages(items) <= min(_NEW_AGE, self.counts.events // _NEW_PART)
+        return (self._fewness(items) * young).astype(np.float32)
+
+    def lifted(self, items: Rows) -> Floats:
+        """Which part of the lift of a new item items (B,) have: less with each doubling of events, less when fresh.
+
+        A fresh item ranks high as it is, and one event of one user must not push it. Unlike `newness` it fades: an
+        item that is three times as old as a new one has none.
+        """
+        ages = np.maximum(self.counts.ages(items), 1)
+        fading = np.clip(1.5 - ages / (2 * (self.counts.events // _NEW_PART + 1)), 0, 1)
+        waiting = np.clip(np.log(ages / _FRESH) / np.log(_WAITED / _FRESH), 0, 1)
+        return (self._fewness(items) * fading * waiting).astype(np.float32)
+
+    def _fewness(self, items: Rows) -> NDArray[np.float64]:
+        """1 with one event, less with each doubling, 0 with many."""
         doublings = np.log2(np.maximum(self._recent.items.counts(items), 1))
-        return (np.maximum(1 - doublings / _NEW_DOUBLINGS, 0) * young).astype(np.float32)
+        return np.maximum(1 - doublings / _NEW_DOUBLINGS, 0)
 
     def change(self, block: BlockView) -> RowChange:
         """The counts of the items that a block touches.
