@@ -23,6 +23,7 @@ from felrec.model import felrec_s as felrec_s_module
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.recommender import usable
 from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import Question
 from felrec.service.http.event_parsing import read_events
 from felrec.service.maintenance.exporting import events_of
 from felrec.service.maintenance.importing import import_log
@@ -140,6 +141,26 @@ def test_what_a_user_rejects_is_not_offered_until_they_take_it(tmp_path: Path) -
         engine.submit(of(("ada", "jam", 1))).result(60)
         assert recommended(engine, "ada") == every
     assert contents_of(tmp_path / "s").events.weights is not None
+
+
+@pytest.mark.parametrize("exclude_seen", [False, True])
+def test_what_a_user_rejects_is_not_in_their_trending_items(tmp_path: Path, exclude_seen: bool) -> None:
+    """They may be in the arm of a test that gets trending items."""
+    with closing(open_engine(tmp_path / "s", fitted("felrec-s"))) as engine:
+        engine.submit(of(("bob", "tea", 1), ("bob", "jam", 1), ("ada", "jam", -1))).result(60)
+        found = engine.trending(Question("ada", k=10, exclude_seen=exclude_seen)).items
+        assert [item.id for item in found] == ["tea"]
+
+
+@pytest.mark.parametrize("hours", [None, 24.0])
+def test_only_what_counts_is_popular(tmp_path: Path, hours: float | None) -> None:
+    with closing(open_engine(tmp_path / "s", fitted("felrec-s"))) as engine:
+        events = [("ada", "bad", -1.0), ("bob", "bad", -1.0), ("cyd", "bad", 1.0), ("cyd", "worst", -1.0)]
+        events += [("ada", "tea", 3.0), ("bob", "tea", 1.0), ("ada", "viewed", 0.0)]
+        engine.submit(of(*events)).result(60)
+        listed = engine.list_items("popular", Question(k=10), hours=hours)
+        assert [(item.id, item.value) for item in listed] == [("tea", 2), ("bad", 1)]
+        assert [item.id for item in engine.list_items("newest", Question(k=10), hours=hours)] == ["viewed", "tea", "bad"]
 
 
 def test_an_item_that_was_only_rejected_is_not_offered(tmp_path: Path) -> None:
