@@ -118,7 +118,8 @@ def _unmatched(log: InteractionLog) -> str:
     """What is misspelt in a table of kinds, perhaps; it may also be for several logs."""
     entries = ", ".join(map(repr, log.unmatched))
     kinds = [kind for kind in (log.kinds.counts if log.kinds else ()) if kind][:8]
-    return f"no event matches {entries} of --kinds" + (f"; kinds here are {', '.join(kinds)}" if kinds else "")
+    misspelt = kinds and not all(set("<>") & set(entry) for entry in log.unmatched)
+    return f"no event matches {entries} of --kinds" + (f"; kinds here are {', '.join(kinds)}" if misspelt else "")
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class KindTable:
 
 
 def _entry(name: str, meaning: str | float) -> Entry:
-    weight = _weight(name, meaning)
+    weight = meaning_of(name, meaning)
     condition = _CONDITION.fullmatch(name.strip())
     if not condition:
         return Entry(name.strip(), weight, kind=name.strip())
@@ -141,7 +141,8 @@ def _entry(name: str, meaning: str | float) -> Entry:
     return Entry(name.strip(), weight, operator=condition["operator"], limit=float(condition["limit"]))
 
 
-def _weight(name: str, meaning: str | float) -> float:
+def meaning_of(name: str, meaning: str | float, option: str = "--kinds") -> float:
+    """The weight that a meaning is, NaN for `ignore`; ConfigError, which names the option, if it is none."""
     if isinstance(meaning, str) and meaning.strip() in _WORDS:
         return _WORDS[meaning.strip()]
     try:
@@ -150,7 +151,7 @@ def _weight(name: str, meaning: str | float) -> float:
         weight = math.nan
     if not abs(weight) <= _MOST:
         words = ", ".join(_WORDS)
-        raise ConfigError(f"--kinds {name}={meaning}: give a weight from -{_MOST:g} to {_MOST:g}, or one of {words}")
+        raise ConfigError(f"{option} {name}={meaning}: give a weight from -{_MOST:g} to {_MOST:g}, or one of {words}")
     return weight
 
 

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from felrec.data.events import EventColumns, Events
 from felrec.data.kinds import KindTable
 from felrec.data.reading.sources import read_log
+from felrec.data.reweighing import Reweighing
+from felrec.errors import ConfigError
 from felrec.evaluation.protocols import walk
 from felrec.evaluation.rules import BLOCK
 from felrec.fitted import FittedModel
@@ -112,6 +114,40 @@ def test_a_restart_and_a_replay_give_the_same_bits(tmp_path: Path, name: str, si
             assert state_of(engine) == state
     exported = [events_of(contents_of(tmp_path / path)) for path in ("s", "replayed")]
     assert exported[0].equals(exported[1])
+
+
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q"])
+def test_other_weights_give_the_store_of_another_table(tmp_path: Path, name: str) -> None:
+    log, frame = tmp_path / "log.csv", made_up(300, 5)
+    frame.write_csv(log)
+    for path, table in (("before", "view=context,buy=3,dislike=negative,bin=7"), ("other", "view=0.5,buy=5,bin=ignore")):
+        with closing(open_engine(tmp_path / path, fitted(name))) as engine:
+            import_log(engine, read_log(log, kinds=table))
+    contents, change = contents_of(tmp_path / "before"), "context=0.5,3=5,negative=1,7=ignore"
+    with SqliteStore(tmp_path / "after") as new:
+        replay_store(contents, fitted(name), new, None, weights=Reweighing.parse(change))
+    with (
+        closing(open_engine(tmp_path / "after", fitted(name))) as after,
+        closing(open_engine(tmp_path / "other", fitted(name))) as other,
+    ):
+        assert state_of(after) == state_of(other)
+        assert recommended(after, "user 3") == recommended(other, "user 3")
+    assert events_of(contents_of(tmp_path / "after")).equals(events_of(contents_of(tmp_path / "other")))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("3", "write it as 3=5"),
+        ("purchase=5", "give a weight from"),
+        ("3=lots", "give a weight from"),
+        ("ignore=3", "not in a store"),
+        ("0=1,context=2", "two entries"),
+    ],
+)
+def test_mistakes_in_other_weights(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"--weights.*{words}"):
+        Reweighing.parse(text)
 
 
 def recommended(engine: Engine, user: str) -> set[str]:
