@@ -112,7 +112,8 @@ class KindTable:
     def unmatched(self, kinds: Sequence[str | None], values: NDArray[np.float64]) -> tuple[str, ...]:
         """The names of entries that match none of these kinds or none of these values; `*` always matches.
 
-        >>> KindTable.parse("view=context, purchse=3, rating<3=negative").unmatched(["view", "purchase"], np.array([4.0]))
+        >>> table = KindTable.parse("view=context, purchse=3, rating<3=negative")
+        >>> table.unmatched(["view", "purchase"], np.array([4.0]))
         ('purchse', 'rating<3')
         """
         names = np.array([(kind or "").strip() for kind in kinds], dtype=np.str_)

@@ -2,8 +2,8 @@
 
     3=5, context=0.5, negative=ignore
 
-An entry is a weight as it was, as a number or a word of the table of kinds, and what it becomes. Events without a weight
-are those that count with 1. Weights that no entry names stay as they are.
+An entry is a weight as it was, as a number or a word of the table of kinds, and what it becomes. Events without a
+weight are those that count with 1. Weights that no entry names stay as they are.
 """
 
 from __future__ import annotations

@@ -120,7 +120,10 @@ def test_a_restart_and_a_replay_give_the_same_bits(tmp_path: Path, name: str, si
 def test_other_weights_give_the_store_of_another_table(tmp_path: Path, name: str) -> None:
     log, frame = tmp_path / "log.csv", made_up(300, 5)
     frame.write_csv(log)
-    for path, table in (("before", "view=context,buy=3,dislike=negative,bin=7"), ("other", "view=0.5,buy=5,bin=ignore")):
+    for path, table in (
+        ("before", "view=context,buy=3,dislike=negative,bin=7"),
+        ("other", "view=0.5,buy=5,bin=ignore"),
+    ):
         with closing(open_engine(tmp_path / path, fitted(name))) as engine:
             import_log(engine, read_log(log, kinds=table))
     contents, change = contents_of(tmp_path / "before"), "context=0.5,3=5,negative=1,7=ignore"
@@ -196,7 +199,11 @@ def test_only_what_counts_is_popular(tmp_path: Path, hours: float | None) -> Non
         engine.submit(of(*events)).result(60)
         listed = engine.list_items("popular", Question(k=10), hours=hours)
         assert [(item.id, item.value) for item in listed] == [("tea", 2), ("bad", 1)]
-        assert [item.id for item in engine.list_items("newest", Question(k=10), hours=hours)] == ["viewed", "tea", "bad"]
+        assert [item.id for item in engine.list_items("newest", Question(k=10), hours=hours)] == [
+            "viewed",
+            "tea",
+            "bad",
+        ]
 
 
 def test_an_item_that_was_only_rejected_is_not_offered(tmp_path: Path) -> None:
