@@ -140,8 +140,8 @@ def _merged(
     if reweighed:
         typer.echo(
             f"{name}: {reweighed:,} of the merged events were there with another weight. If they are the same events"
-            " and the table of kinds has changed, they count twice now: go back to the store as it was, and give its events other"
-            " weights with felrec replay --weights",
+            " and the table of kinds has changed, they count twice now: go back to the store as it was, and give its"
+            " events other weights with felrec replay --weights",
             err=True,
         )
     return True
