@@ -43,6 +43,9 @@ def test_clicks_and_the_test_against_trending(browser: Browser, run: Path, tmp_p
     with serving(run, tmp_path / "store.sqlite", "--ab-trending", 0.5) as (url, _), watched(browser, url) as page:
         page.goto("/#/health")
         expect(page.locator("#clicks")).to_contain_text("No reports yet")
+        expect(page.locator("#clicks-chart")).to_be_hidden()
+        panel, words = (page.locator(one).bounding_box() for one in (".bias:has(#clicks)", "#clicks"))
+        assert panel and words and words["x"] == panel["x"]  # not behind the room of a chart that is not there
         with client(url) as api:
             for user in range(60):
                 found = api.get(f"/v1/users/{user}/recommendations?k=5").json()
