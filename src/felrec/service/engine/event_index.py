@@ -164,6 +164,10 @@ class EventIndex:
         there: NDArray[np.bool_] = self.users >= 0
         return there if self._weights is None else there & ~(self._weights.values < 0)
 
+    def not_against(self, places: Places) -> Places:
+        """Those of the places whose events do not speak against their items."""
+        return places if self._weights is None else places[~(self._weights.values[places] < 0)]
+
     def rejected(self, user: int) -> Rows:
         """The items that a user's last event with them spoke against, ascending."""
         if self._weights is None:
