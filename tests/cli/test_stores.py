@@ -277,6 +277,22 @@ def test_replay_corrects_times_of_a_clock_that_was_ahead(
     assert set(times[~right].tolist()) == {times[right][-1]}
 
 
+def test_a_changed_table_of_kinds_is_applied_to_a_store(tmp_path: Path, invoke: Invoke) -> None:
+    log, store, new = tmp_path / "shop.csv", tmp_path / "store.sqlite", tmp_path / "new.sqlite"
+    rows = [f"{n % 7},{n % 5},{n},{'view' if n % 3 else 'buy'}" for n in range(60)]
+    log.write_text("\n".join(["user,item,timestamp,kind", *rows]))
+    invoke("import", log, "--kinds", "view=context,buy=3", "--store", store)
+    done = invoke("replay", store, "pretrained", "--out", new, "--weights", "3=5")
+    assert "60 events replayed" in done.stdout
+    again = invoke("import", log, "--kinds", "view=context,buy=5", "--store", new, "--late", "merge")
+    assert "0 events merged, 60 already there; 60 in total" in again.stdout
+    assert "another weight" not in again.stderr
+    twice = invoke("import", log, "--kinds", "view=context,buy=5", "--store", store, "--late", "merge")
+    assert "20 events merged, 40 already there" in twice.stdout
+    assert "20 of the merged events were there with another weight" in twice.stderr
+    assert "felrec replay --weights" in twice.stderr
+
+
 def test_backup_and_verify(store: Path, run: Path, tmp_path: Path, invoke: Invoke) -> None:
     assert "verified" in invoke("backup", store, tmp_path / "copy.sqlite").stdout
     said = invoke("verify", tmp_path / "copy.sqlite", run).stdout

@@ -40,7 +40,7 @@ def in_toml(folder: Path) -> str:
 
 def test_a_table_is_text_a_dictionary_or_a_file(tmp_path: Path) -> None:
     as_dictionary: Given = {"view": "context", "buy": 2, "bin": "ignore", "rating<3": "negative"}
-    for given in (TABLE, as_dictionary, in_toml(tmp_path)):
+    for given in (TABLE, as_dictionary, in_toml(tmp_path), Path(in_toml(tmp_path))):
         log = read_log(FRAME, kinds=given)
         assert (weights_of(log), log.ignored) == (WEIGHTS, 1)
     assert KindTable.of(None) is None
@@ -112,11 +112,27 @@ def test_a_toml_file_without_the_table(tmp_path: Path) -> None:
 
 def test_a_table_that_does_not_fit_the_log() -> None:
     with pytest.raises(DataError, match="no column of kinds"):
-        read_log(FRAME.drop("event_type"), kinds=TABLE)
+        read_log(FRAME.drop("event_type", "rating"), kinds=TABLE)
+    with pytest.raises(DataError, match="no column of kinds"):
+        read_log(FRAME.drop("event_type"), kinds="view=context")
     with pytest.raises(DataError, match="no column of values"):
-        read_log(FRAME.drop("rating"), kinds=TABLE)
+        read_log(FRAME.drop("rating"), kinds="rating<3=negative")
     with pytest.raises(DataError, match="leaves no event"):
         read_log(FRAME, kinds="*=ignore")
+
+
+def test_one_table_is_for_logs_with_and_without_values() -> None:
+    log = read_log(FRAME.drop("rating"), kinds=TABLE)
+    assert (weights_of(log), log.unmatched) == ([1, 1, 1, 2, 0], ("rating<3",))
+    log = read_log(FRAME.drop("event_type"), kinds=TABLE)
+    assert (weights_of(log), log.unmatched) == ([-1, 1, 1, 1, -1, -1], ("view", "buy", "bin"))
+    assert read_log(FRAME, kinds=TABLE).unmatched == ()
+
+
+def test_entries_that_match_nothing_are_named() -> None:
+    log = read_log(FRAME, kinds="vieuw=context,buy=2,bin=ignore,rating<1=negative,*=1")
+    assert log.unmatched == ("vieuw", "rating<1")
+    assert log.newest(2).unmatched == ("vieuw", "rating<1")
 
 
 def test_rejected_rows_of_a_log_with_kinds_are_written(tmp_path: Path) -> None:

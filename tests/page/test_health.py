@@ -9,6 +9,13 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from .conftest import client, serving, watched
 
+NAMES_ABOVE_ENDS = """() => {
+    const all = (one) => [...document.querySelectorAll(`#clicks-chart ${one}`)];
+    const [names, ends] = [all("text.name"), all("circle.end")];
+    const lowest = Math.max(...names.map((name) => Number(name.getAttribute("y"))));
+    return ends.length === 2 && ends.every((end) => lowest < Number(end.getAttribute("cy")));
+}"""
+
 
 def tile(page: Page, name: str) -> Locator:
     return page.locator(".tile", has=page.get_by_role("heading", name=name, exact=True)).locator(".value")
@@ -43,6 +50,11 @@ def test_clicks_and_the_test_against_trending(browser: Browser, run: Path, tmp_p
     with serving(run, tmp_path / "store.sqlite", "--ab-trending", 0.5) as (url, _), watched(browser, url) as page:
         page.goto("/#/health")
         expect(page.locator("#clicks")).to_contain_text("No reports yet")
+        expect(page.locator("#clicks-chart")).to_be_hidden()
+        panel, words = (page.locator(one).bounding_box() for one in (".bias:has(#clicks)", "#clicks"))
+        assert panel is not None
+        assert words is not None
+        assert words["x"] == panel["x"]  # not behind the room of a chart that is not there
         with client(url) as api:
             for user in range(60):
                 found = api.get(f"/v1/users/{user}/recommendations?k=5").json()
@@ -55,3 +67,6 @@ def test_clicks_and_the_test_against_trending(browser: Browser, run: Path, tmp_p
         expect(page.locator("#clicks-chart path.line")).to_have_count(2)
         expect(page.locator("#clicks-chart polygon.band")).to_have_count(2)
         expect(page.locator("#clicks-over")).to_contain_text("test since")
+        page.set_viewport_size({"width": 390, "height": 800})  # a phone: names are above the lines, and off them
+        expect(page.locator("#clicks-chart text.name[text-anchor=end]")).to_have_count(2)
+        assert page.evaluate(NAMES_ABOVE_ENDS)

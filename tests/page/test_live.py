@@ -26,6 +26,10 @@ def test_a_click_posts_the_event_and_the_list_changes(page: Page, api: httpx.Cli
     answer = api.get("/v1/users/12/recommendations", params={"why": True}).json()["items"]
     expect(rows.first).to_contain_text(answer[0]["title"])
     expect(rows.first.locator(".why")).to_contain_text(answer[0]["why"][0]["text"])
+    said = answer[0]["why"][0]
+    whole = rows.first.locator(".why > span").first.get_attribute("title") or ""
+    assert whole.startswith(said["text"])  # the line may be cut
+    assert all(item["id"] in whole for item in said["items"])
     expect(rows.first.locator(".tag")).to_have_text(answer[0]["tags"][0])
     before = events(api, "12")
     expect(page.locator("#history-count")).to_have_text(re.compile(rf"^{before} events"))

@@ -13,7 +13,8 @@ TRY = "open it, record an event under Live, then try a new item in the Cold-star
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output directory.")] = Path("runs/demo"),
     world: Annotated[
-        Literal["groceries", "films"], typer.Option("--world", help="Real grocery baskets, or films rated on Twitter.")
+        Literal["groceries", "songs", "films"],
+        typer.Option("--world", help="Real grocery baskets, synthetic songs, or films rated on Twitter."),
     ] = "groceries",
     data: Annotated[
         Path, typer.Option("--data", metavar="DIR", help="Where films are downloaded to, unless they are there.")
@@ -24,12 +25,13 @@ def demo(
 ) -> None:
     """Try everything at once, in about a minute.
 
-    Trains a small model on real events and serves it with its web page, on this machine only. Groceries come with the
-    extra demo; films (MovieTweetings, 3.5 MB) are downloaded.
+    Trains a small model and serves it with its web page, on this machine only. Groceries are real events, which come
+    with the extra demo; songs are made up and need nothing; films (MovieTweetings, 3.5 MB) are real and downloaded.
 
     \b
     Examples:
       felrec demo
+      felrec demo --world songs
       felrec demo --world films
     """  # noqa: D301
     from felrec.cli.serve import require_extra

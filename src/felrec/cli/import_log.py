@@ -126,7 +126,7 @@ def _merged(
         check_identity(name, old.contents.identity, model)
         if not comes_late(old.contents, events):
             return False
-        journal, notes, done = merge_log(old.contents, events, base)
+        journal, notes, done, reweighed = merge_log(old.contents, events, base)
         if done.events:
             with (
                 counting_bar(f"{Path(name).name}: applying all events again", len(journal)) as progress,
@@ -137,4 +137,11 @@ def _merged(
         f"{name}: {done.events:,} events merged, {done.before:,} already there; {len(journal):,} in total"
         f"{f'; the store as it was: {old.kept}' if done.events else ''}"
     )
+    if reweighed:
+        typer.echo(
+            f"{name}: {reweighed:,} of the merged events were there with another weight. If they are the same events"
+            " and the table of kinds has changed, they count twice now: go back to the store as it was, and give its"
+            " events other weights with felrec replay --weights",
+            err=True,
+        )
     return True

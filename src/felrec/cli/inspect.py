@@ -73,8 +73,7 @@ def _details(about: dict[str, Any]) -> list[tuple[str, str]]:
         shown = ", ".join(f"{kind or 'missing'} {share(part)}" for kind, part in list(kinds["shares"].items())[:8])
         lines.append((f"kinds ({kinds['column']})", shown))
         if len(kinds["shares"]) > 1 and not worth:
-            rarest = min(kinds["shares"], key=lambda kind: kinds["shares"][kind])
-            lines.append(("", f"all count alike; choose with --where '{kinds['column']}={rarest}'"))
+            lines.append(("", f"all count alike; choose with --where '{kinds['column']}={_rarest(kinds['shares'])}'"))
             lines.append(("", f"or say what they mean, as in --kinds '{_table(list(kinds['shares']))}'"))
     if values:
         shown = f"{values['lowest']:,g} to {values['highest']:,g}, median {values['median']:,g}"
@@ -86,6 +85,12 @@ def _details(about: dict[str, Any]) -> list[tuple[str, str]]:
     if worth:
         lines.append(("worth", ", ".join(f"{meaning} {share(part)}" for meaning, part in worth.items())))
     return lines
+
+
+def _rarest(shares: dict[str, float]) -> str:
+    """The kind that most likely is what a shop wants more of: the rarest, but not one that speaks against an item."""
+    wanted = [kind for kind in shares if kind and kind.lower() not in _NEGATIVE]
+    return min(wanted or shares, key=lambda kind: shares[kind])
 
 
 def _table(kinds: list[str]) -> str:

@@ -97,6 +97,8 @@ class LogColumns:
             typer.echo("\n  ".join((f"{log}: {read.skipped}", *read.skipped.reasons)), err=True)
         if read.ignored:
             typer.echo(f"{log}: left out {read.ignored:,} events that --kinds says to ignore", err=True)
+        if read.unmatched:
+            typer.echo(f"{log}: {_unmatched(read)}", err=True)
         return read
 
     def read_each(self, logs: Sequence[Path]) -> list[InteractionLog]:
@@ -110,6 +112,14 @@ class LogColumns:
         given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
         each = [(name, one) for name, value in given.items() for one in (value if isinstance(value, list) else [value])]
         return [word for name, value in each for word in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def _unmatched(log: InteractionLog) -> str:
+    """What is misspelt in a table of kinds, perhaps; it may also be for several logs."""
+    entries = ", ".join(map(repr, log.unmatched))
+    kinds = [kind for kind in (log.kinds.counts if log.kinds else ()) if kind][:8]
+    misspelt = kinds and not all(set("<>") & set(entry) for entry in log.unmatched)
+    return f"no event matches {entries} of --kinds" + (f"; kinds here are {', '.join(kinds)}" if misspelt else "")
 
 
 @dataclass(frozen=True)

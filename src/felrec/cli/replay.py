@@ -40,6 +40,14 @@ def replay(
             "--latest", metavar="TIME", help="UTC; events with a later time get that of the newest event before them."
         ),
     ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            metavar="OLD=NEW",
+            help="Give events another weight: '3=5,context=0.5,negative=ignore'; others stay as they are.",
+        ),
+    ] = None,
     namespace: Namespace = None,
     new_namespace: Annotated[
         str | None,
@@ -64,17 +72,22 @@ def replay(
 
     --latest corrects the times of events that were stored while the machine's clock was ahead.
 
+    --weights is for a table of kinds that changed: a store keeps what events are worth, not their kinds.
+
     \b
     Example:
       felrec replay runs/q/store.sqlite runs/better --out runs/better/store.sqlite --log events.parquet
       felrec replay store.sqlite runs/better --out new.sqlite --follow
       felrec replay postgresql://db/felrec runs/better --out postgresql://db/felrec --out-namespace better --follow
       felrec replay store.sqlite pretrained --out corrected.sqlite --latest 2026-11-17T12:00:00
+      felrec replay store.sqlite pretrained --out new.sqlite --weights '3=5,context=0.5'
       felrec replay store.sqlite --out postgresql://felrec@db/felrec --namespace shop-a
       felrec replay postgresql://felrec@db/felrec --namespace shop-a --out store.sqlite
     """  # noqa: D301
-    if run is None and (log or latest):
-        raise ConfigError("--log and --latest need the run whose weights the new store gets; give its directory")
+    if run is None and (log or latest or weights):
+        raise ConfigError(
+            "--log, --latest and --weights need the run whose weights the new store gets; give its directory"
+        )
     require_extra()
     from felrec.service.maintenance.rewriting import store_at
     from felrec.store.location import StoreLocation
@@ -83,8 +96,8 @@ def replay(
     here = namespace if is_address(store) or not is_address(out) else None
     there = new_namespace or (namespace if is_address(out) else None)
     if follow:
-        if run is None or latest:
-            raise ConfigError("--follow needs the run whose weights the new store gets, and cannot change times")
+        if run is None or latest or weights:
+            raise ConfigError("--follow needs the run whose weights the new store gets, and cannot change events")
         both = StoreLocation.of(store, here), StoreLocation.of(out, there)
         _follow(*both, run, columns.read(log) if log else None, device)
         return
@@ -95,7 +108,7 @@ def replay(
             done = _copy(contents, new)
         else:
             base = columns.read(log) if log else None
-            done = _replay(contents, new, run, base, latest, device)
+            done = _replay(contents, new, run, base, device, latest, weights)
     typer.echo(f"{shown(out, there)}: {done}")
 
 
@@ -110,16 +123,24 @@ def _copy(contents: Contents, new: SharedStore) -> str:
 
 
 def _replay(
-    contents: Contents, new: SharedStore, run: Path, base: InteractionLog | None, latest: datetime | None, device: str
+    contents: Contents,
+    new: SharedStore,
+    run: Path,
+    base: InteractionLog | None,
+    device: str,
+    latest: datetime | None = None,
+    weights: str | None = None,
 ) -> str:
     from felrec import runs
     from felrec.cli.progress import counting_bar
+    from felrec.data.reweighing import Reweighing
     from felrec.service.maintenance.replaying import events_to_replay, replay_store
 
     model = runs.load(run, device=device)
     no_later = latest.replace(tzinfo=UTC).timestamp() if latest else inf
+    other = Reweighing.parse(weights) if weights else None
     with counting_bar("replaying the journal", events_to_replay(contents, base)) as progress:
-        replay_store(contents, model, new, base, progress, no_later)
+        replay_store(contents, model, new, base, progress, no_later, other)
     return f"{len(new.load().events):,} events replayed with {model.name} of {run}"
 
 
@@ -133,7 +154,7 @@ def _follow(old: StoreLocation, new: StoreLocation, run: Path, base: Interaction
             with old.open("read") as store:
                 contents = store.load()
             contents.inbox.clear()  # the service is about to do it: it comes as a change
-            done = _replay(contents, filled, run, base, None, device)
+            done = _replay(contents, filled, run, base, device)
             begin_to_follow(filled, contents, old.name)
         typer.echo(f"{new.name}: {done}")
     keep_up(old, new, runs.load(run, device=device))

@@ -26,7 +26,7 @@ from felrec.data.events import Weights
 from felrec.data.reading.columns import is_value_name
 from felrec.errors import ConfigError
 
-Given: TypeAlias = str | Mapping[str, str | float] | None
+Given: TypeAlias = str | Path | Mapping[str, str | float] | None
 """A table as text, as the path of a TOML file with a table [kinds], or as a dictionary."""
 
 _WORDS = {"context": 0.0, "negative": -1.0, "ignore": math.nan}
@@ -45,6 +45,7 @@ _COMPARED: dict[str, Callable[..., NDArray[np.bool_]]] = {
 class Entry:
     """What some events are worth: those of a kind, those whose value is in a range, or all."""
 
+    name: str  # as it was written
     weight: float  # NaN: they are left out
     kind: str | None = None
     operator: str | None = None  # of a condition on the value
@@ -75,7 +76,7 @@ class KindTable:
         """Read a table however it is given; None: there is none."""
         if given is None or isinstance(given, KindTable):
             return given
-        if isinstance(given, str) and given.endswith(".toml"):
+        if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".toml")):
             given = _of_file(Path(given))
         return cls.parse(given) if isinstance(given, str) else cls._of_pairs(given)
 
@@ -108,6 +109,17 @@ class KindTable:
         """Whether an entry is about the value."""
         return any(entry.operator for entry in self.entries)
 
+    def unmatched(self, kinds: Sequence[str | None], values: NDArray[np.float64]) -> tuple[str, ...]:
+        """The names of entries that match none of these kinds or none of these values; `*` always matches.
+
+        >>> table = KindTable.parse("view=context, purchse=3, rating<3=negative")
+        >>> table.unmatched(["view", "purchase"], np.array([4.0]))
+        ('purchse', 'rating<3')
+        """
+        names = np.array([(kind or "").strip() for kind in kinds], dtype=np.str_)
+        tried = ((entry, entry.matches(names, values)) for entry in self.entries if entry.kind != _ANY)
+        return tuple(entry.name for entry, matched in tried if not matched.any())
+
     def weights(
         self, kinds: Sequence[str | None], values: Sequence[float | None] | NDArray[np.float64]
     ) -> tuple[Weights, NDArray[np.bool_]]:
@@ -121,16 +133,17 @@ class KindTable:
 
 
 def _entry(name: str, meaning: str | float) -> Entry:
-    weight = _weight(name, meaning)
+    weight = meaning_of(name, meaning)
     condition = _CONDITION.fullmatch(name.strip())
     if not condition:
-        return Entry(weight, kind=name.strip())
+        return Entry(name.strip(), weight, kind=name.strip())
     if not is_value_name(condition["name"]):
         raise ConfigError(f"--kinds {name!r}: a condition is on the value of an event, as in value<=2 or rating<3")
-    return Entry(weight, operator=condition["operator"], limit=float(condition["limit"]))
+    return Entry(name.strip(), weight, operator=condition["operator"], limit=float(condition["limit"]))
 
 
-def _weight(name: str, meaning: str | float) -> float:
+def meaning_of(name: str, meaning: str | float, option: str = "--kinds") -> float:
+    """The weight that a meaning is, NaN for `ignore`; ConfigError, which names the option, if it is none."""
     if isinstance(meaning, str) and meaning.strip() in _WORDS:
         return _WORDS[meaning.strip()]
     try:
@@ -139,7 +152,7 @@ def _weight(name: str, meaning: str | float) -> float:
         weight = math.nan
     if not abs(weight) <= _MOST:
         words = ", ".join(_WORDS)
-        raise ConfigError(f"--kinds {name}={meaning}: give a weight from -{_MOST:g} to {_MOST:g}, or one of {words}")
+        raise ConfigError(f"{option} {name}={meaning}: give a weight from -{_MOST:g} to {_MOST:g}, or one of {words}")
     return weight
 
 

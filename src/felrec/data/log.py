@@ -19,7 +19,7 @@ from felrec.data.reading.details import Kinds, Values, kinds_of, values_of
 from felrec.data.reading.frames import raw_frame
 from felrec.data.reading.good_rows import BadRowRule, SkippedRows, read_good_rows
 from felrec.data.reading.raw import RawLog
-from felrec.data.reading.weights import weights_of, written_weights
+from felrec.data.reading.weights import unmatched_in, weights_of, written_weights
 from felrec.data.vocabulary import Vocabulary
 from felrec.errors import DataError
 
@@ -43,6 +43,7 @@ class InteractionLog:
     kinds: Kinds | None = None  # of the events, if its source names them
     values: Values | None = None
     ignored: int = 0  # events that the table of kinds left out
+    unmatched: tuple[str, ...] = ()  # entries of the table of kinds that no row of its source matches
 
     @property
     def users(self) -> Rows:
@@ -115,7 +116,8 @@ class InteractionLog:
             raise DataError(f"cannot keep the newest {n} events; ask for at least 1")
         if n >= len(self):
             return self
-        return replace(self.part(len(self) - n, len(self)), skipped=self.skipped, ignored=self.ignored)
+        about = {"skipped": self.skipped, "ignored": self.ignored, "unmatched": self.unmatched}
+        return replace(self.part(len(self) - n, len(self)), **about)  # type: ignore[arg-type]
 
     def only(self, events: Events) -> InteractionLog:
         """Some of the events, in time order, as a separate log with new row numbers."""
@@ -172,6 +174,7 @@ def log_of(
         kinds_of(good.frame, raw.columns),
         values_of(good.frame, raw.columns),
         ignored=0 if wanted is None else int((~wanted).sum()),
+        unmatched=() if kinds is None else unmatched_in(raw.frame, raw.columns, kinds),
     )
 
 

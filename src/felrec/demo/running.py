@@ -17,7 +17,7 @@ from felrec.data.reading.sources import read_log
 from felrec.data.split import split_log
 from felrec.demo.films import films
 from felrec.demo.groceries import groceries
-from felrec.demo.synthetic import synthetic_groceries
+from felrec.demo.synthetic import synthetic_groceries, synthetic_songs
 from felrec.demo.world import World
 from felrec.errors import CheckpointError, ConfigError, StoreBusy, StoreError
 from felrec.service.engine.engine import Engine
@@ -29,7 +29,7 @@ from felrec.store.sqlite import SqliteStore
 MODEL = "felrec-s"
 EVENTS = 40_000  # the newest of the log, few enough to train on within a minute
 BLOCK = 256
-WorldName = Literal["groceries", "films"]
+WorldName = Literal["groceries", "songs", "films"]
 
 SETTINGS: dict[str, Any] = {"epochs": 1}
 MARK = "demo.json"
@@ -52,6 +52,8 @@ def load(world: WorldName, data: Path) -> World:
     """The events and items of a world; films are downloaded into `data` unless they are there."""
     if world == "films":
         return films(EVENTS, data)
+    if world == "songs":
+        return synthetic_songs(EVENTS)
     return groceries(EVENTS) or synthetic_groceries(EVENTS)
 
 

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from felrec.data.events import EventColumns, Events
 from felrec.data.kinds import KindTable
 from felrec.data.reading.sources import read_log
+from felrec.data.reweighing import Reweighing
+from felrec.errors import ConfigError
 from felrec.evaluation.protocols import walk
 from felrec.evaluation.rules import BLOCK
 from felrec.fitted import FittedModel
@@ -23,6 +25,7 @@ from felrec.model import felrec_s as felrec_s_module
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.recommender import usable
 from felrec.service.engine.engine import Engine
+from felrec.service.engine.types import Question
 from felrec.service.http.event_parsing import read_events
 from felrec.service.maintenance.exporting import events_of
 from felrec.service.maintenance.importing import import_log
@@ -113,6 +116,43 @@ def test_a_restart_and_a_replay_give_the_same_bits(tmp_path: Path, name: str, si
     assert exported[0].equals(exported[1])
 
 
+@pytest.mark.parametrize("name", ["felrec-s", "felrec-q"])
+def test_other_weights_give_the_store_of_another_table(tmp_path: Path, name: str) -> None:
+    log, frame = tmp_path / "log.csv", made_up(300, 5)
+    frame.write_csv(log)
+    for path, table in (
+        ("before", "view=context,buy=3,dislike=negative,bin=7"),
+        ("other", "view=0.5,buy=5,bin=ignore"),
+    ):
+        with closing(open_engine(tmp_path / path, fitted(name))) as engine:
+            import_log(engine, read_log(log, kinds=table))
+    contents, change = contents_of(tmp_path / "before"), "context=0.5,3=5,negative=1,7=ignore"
+    with SqliteStore(tmp_path / "after") as new:
+        replay_store(contents, fitted(name), new, None, weights=Reweighing.parse(change))
+    with (
+        closing(open_engine(tmp_path / "after", fitted(name))) as after,
+        closing(open_engine(tmp_path / "other", fitted(name))) as other,
+    ):
+        assert state_of(after) == state_of(other)
+        assert recommended(after, "user 3") == recommended(other, "user 3")
+    assert events_of(contents_of(tmp_path / "after")).equals(events_of(contents_of(tmp_path / "other")))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("3", "write it as 3=5"),
+        ("purchase=5", "give a weight from"),
+        ("3=lots", "give a weight from"),
+        ("ignore=3", "not in a store"),
+        ("0=1,context=2", "two entries"),
+    ],
+)
+def test_mistakes_in_other_weights(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"--weights.*{words}"):
+        Reweighing.parse(text)
+
+
 def recommended(engine: Engine, user: str) -> set[str]:
     return {item.id for item in engine.recommend(user, 100, exclude_seen=False).items}
 
@@ -140,6 +180,30 @@ def test_what_a_user_rejects_is_not_offered_until_they_take_it(tmp_path: Path) -
         engine.submit(of(("ada", "jam", 1))).result(60)
         assert recommended(engine, "ada") == every
     assert contents_of(tmp_path / "s").events.weights is not None
+
+
+@pytest.mark.parametrize("exclude_seen", [False, True])
+def test_what_a_user_rejects_is_not_in_their_trending_items(tmp_path: Path, exclude_seen: bool) -> None:
+    """They may be in the arm of a test that gets trending items."""
+    with closing(open_engine(tmp_path / "s", fitted("felrec-s"))) as engine:
+        engine.submit(of(("bob", "tea", 1), ("bob", "jam", 1), ("ada", "jam", -1))).result(60)
+        found = engine.trending(Question("ada", k=10, exclude_seen=exclude_seen)).items
+        assert [item.id for item in found] == ["tea"]
+
+
+@pytest.mark.parametrize("hours", [None, 24.0])
+def test_only_what_counts_is_popular(tmp_path: Path, hours: float | None) -> None:
+    with closing(open_engine(tmp_path / "s", fitted("felrec-s"))) as engine:
+        events = [("ada", "bad", -1.0), ("bob", "bad", -1.0), ("cyd", "bad", 1.0), ("cyd", "worst", -1.0)]
+        events += [("ada", "tea", 3.0), ("bob", "tea", 1.0), ("ada", "viewed", 0.0)]
+        engine.submit(of(*events)).result(60)
+        listed = engine.list_items("popular", Question(k=10), hours=hours)
+        assert [(item.id, item.value) for item in listed] == [("tea", 2), ("bad", 1)]
+        assert [item.id for item in engine.list_items("newest", Question(k=10), hours=hours)] == [
+            "viewed",
+            "tea",
+            "bad",
+        ]
 
 
 def test_an_item_that_was_only_rejected_is_not_offered(tmp_path: Path) -> None:

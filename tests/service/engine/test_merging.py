@@ -37,7 +37,7 @@ def log_of(events: list[Given]) -> InteractionLog:
 def merge(path: Path, events: list[Given] | InteractionLog, name: str = "felrec-q") -> Imported:
     log = events if isinstance(events, InteractionLog) else log_of(events)
     with to_rewrite(path) as contents:
-        journal, notes, done = merge_log(contents, log, None)
+        journal, notes, done, _ = merge_log(contents, log, None)
         with new_store(path, name_of_old(path)) as new:
             fill_store(new, fitted(name), journal.blocks(Limits()), contents, notes)
     return done

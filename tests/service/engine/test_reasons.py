@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import felrec
 from felrec.answers.types import Reason
+from felrec.data.events import EventColumns
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Attributes
 from stores import open_engine, post
@@ -71,9 +73,33 @@ def test_what_comes_after(tmp_path: Path, signal: str, reach: int, how: str) -> 
                 if reason.kind == "after":
                     found += 1
                     assert {own.id for own in reason.items} <= set(newest)
-                    assert reason.text == f"often {how} after {reason.items[0].id}"
+                    assert reason.text in {f"{often} {how} after {reason.items[0].id}" for often in ("often", "taken")}
     engine.close()
     assert found
+
+
+def test_one_person_is_not_often_and_the_user_is_nobody_else(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", felrec.load_pretrained())
+    post(engine, [("ada", "tea", START), ("ada", "jam", START + 1), ("bob", "tea", START + 2)])
+    for item in ("tea", "jam"):
+        assert "together" not in why(engine, "ada", item)  # only ada herself had both
+    assert "one person had it and tea" in {reason.text for reason in engine.why("bob", ["jam"], k=9)[0]}
+    assert "often" not in str(engine.why("bob", ["jam"], k=9))
+    engine.close()
+
+
+def test_what_users_rejected_is_no_reason(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "s", felrec.load_pretrained())
+    people = [f"person {n}" for n in range(8)]
+    taken = [(person, item) for person in people for item in ("tea", "jam")]
+    users, items = zip(*taken, ("ada", "tea"), ("ada", "jam"), ("cyd", "tea"), ("cyd", "jam"), strict=True)
+    weights = np.array([1] * 17 + [-1, 1, -1], dtype=np.float32)  # ada and cyd rejected jam
+    engine.submit(EventColumns(list(users), list(items), START + np.arange(20.0), weights=weights)).result(60)
+    reasons = why(engine, "ada", "jam")
+    assert "again" not in reasons
+    (tea,) = [own for own in reasons["together"].items if own.id == "tea"]
+    assert tea.people == 8
+    engine.close()
 
 
 def test_a_new_item_and_the_people_who_have_items_of_the_user(engine: Engine) -> None:

@@ -148,10 +148,25 @@ class EventIndex:
             self._weights.append(np.full(len(block), np.nan, np.float32) if given is None else given)
 
     @property
+    def weighted(self) -> bool:
+        """Whether events may be worth more or less than others."""
+        return self._weights is not None
+
+    @property
     def counts(self) -> NDArray[np.bool_]:
         """Whether what is at each place counts: it is neither empty, nor context, nor against its item."""
         there: NDArray[np.bool_] = self.users >= 0
         return there if self._weights is None else there & ~(self._weights.values <= 0)
+
+    @property
+    def favourable(self) -> NDArray[np.bool_]:
+        """Whether what is at each place counts or is context."""
+        there: NDArray[np.bool_] = self.users >= 0
+        return there if self._weights is None else there & ~(self._weights.values < 0)
+
+    def not_against(self, places: Places) -> Places:
+        """Those of the places whose events do not speak against their items."""
+        return places if self._weights is None else places[~(self._weights.values[places] < 0)]
 
     def rejected(self, user: int) -> Rows:
         """The items that a user's last event with them spoke against, ascending."""

@@ -35,6 +35,13 @@ def candidates_of(state: ServingState, question: Question) -> tuple[Rows | None,
     return rows, ignored
 
 
+def not_for(state: ServingState, question: Question, user: int, session: Rows) -> Rows:
+    """The rows that a user must not get: what they have, or only what they rejected; -1: a session without a user."""
+    if state.model.exclude_seen if question.exclude_seen is None else question.exclude_seen:
+        return state.index.seen(user) if user >= 0 else session
+    return state.index.rejected(user) if user >= 0 else NOTHING
+
+
 def left_out(state: ServingState, question: Question, seen: Rows) -> Rows:
     """The rows that must not be listed, ascending: what the user has, and what the question excludes."""
     if not question.exclude and not question.no_tags:

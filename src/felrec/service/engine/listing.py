@@ -9,7 +9,7 @@ import numpy as np
 from felrec.answers.types import BestItems, FoundItem, Recommendation
 from felrec.data.events import Rows
 from felrec.service.engine.exploring import with_explored
-from felrec.service.engine.filters import NOTHING, Places, candidates_of, left_out
+from felrec.service.engine.filters import NOTHING, Places, candidates_of, left_out, not_for
 from felrec.service.engine.presenters import scored_items
 from felrec.service.engine.ranking import Scores
 from felrec.service.engine.serving_state import ServingState
@@ -28,9 +28,7 @@ def listed(state: ServingState, sort: Sorting, question: Question, hours: float 
 def trending_for(state: ServingState, question: Question) -> BestItems:
     """A list of trending items in place of the model's, with the same rules."""
     user = state.users.row(question.user) if question.user is not None else -1
-    skip_seen = state.model.exclude_seen if question.exclude_seen is None else question.exclude_seen
-    seen = state.index.seen(user) if skip_seen and user >= 0 else NOTHING
-    highest = _highest(state, _values(state, "trending", None), question, seen)
+    highest = _highest(state, _values(state, "trending", None), question, not_for(state, question, user, NOTHING))
     items = with_explored(state, question, scored_items(state, highest, Recommendation))
     return BestItems(user >= 0, items, candidates_of(state, question)[1], user=question.user)
 
@@ -58,7 +56,7 @@ def _highest(state: ServingState, values: Scores, question: Question, seen: Rows
 def _values(state: ServingState, sort: Sorting, hours: float | None) -> Scores:
     """Of every row, what the list is sorted by; 0: not listed."""
     count = len(state.items)
-    events = state.index.item_events.astype(np.float64) if hours is None else _events_since(state, hours)
+    events = _events_since(state, hours, context=sort == "newest")
     if sort == "popular":
         return events
     if sort == "newest":
@@ -68,10 +66,16 @@ def _values(state: ServingState, sort: Sorting, hours: float | None) -> Scores:
     return np.where(events > 0, values, 0)
 
 
-def _events_since(state: ServingState, hours: float) -> Scores:
+def _events_since(state: ServingState, hours: float | None, context: bool) -> Scores:
+    """The events of each item that count, or also those that are context; never those against it."""
     index = state.index
-    recent = np.flatnonzero((index.times > state.question_time - 3_600 * hours) & (index.items >= 0))
-    return np.bincount(index.items[recent], minlength=len(state.items)).astype(np.float64)
+    if hours is None and not index.weighted:
+        return index.item_events.astype(np.float64)
+    wanted = index.favourable if context else index.counts
+    if hours is not None:
+        wanted = wanted & (index.times > state.question_time - 3_600 * hours)
+    places = np.flatnonzero(wanted)
+    return np.bincount(index.items[places], weights=index.events_at(places), minlength=len(state.items))
 
 
 def _listed(state: ServingState, row: int, value: float) -> FoundItem:

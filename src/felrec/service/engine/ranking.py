@@ -18,7 +18,7 @@ from felrec.data.pending import Pending
 from felrec.recommender import Found, Queries, Selection
 from felrec.service.engine.exploring import with_explored
 from felrec.service.engine.exposure import Exposure
-from felrec.service.engine.filters import NOTHING, Places, candidates_of, known_items, left_out
+from felrec.service.engine.filters import Places, candidates_of, known_items, left_out, not_for
 from felrec.service.engine.presenters import scored_items
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Question
@@ -121,11 +121,7 @@ def _rank_among(scores: Scores, at: int) -> int | None:
 def _wanted(state: ServingState, question: Question) -> Wanted:
     user = -1 if question.user is None else state.users.row(question.user)
     session, unknown = known_items(state, question.session)
-    seen = NOTHING
-    if state.model.exclude_seen if question.exclude_seen is None else question.exclude_seen:
-        seen = state.index.seen(user) if user >= 0 else session
-    elif user >= 0:
-        seen = state.index.rejected(user)
     candidates, ignored = candidates_of(state, question)
-    selection = Selection(question.offset + question.k, left_out(state, question, seen), candidates)
+    out = left_out(state, question, not_for(state, question, user, session))
+    selection = Selection(question.offset + question.k, out, candidates)
     return Wanted(user, session, selection, (*unknown, *ignored))

@@ -21,6 +21,7 @@ _HISTORY = 64  # newest items of a user that can explain a recommendation
 _COUNTED = 10_000  # newest events of an item that are looked at: facts about the past are not worth more time
 _ITEMS = 3  # of the history, in one reason
 _LEAST = 0.05  # a smaller share of a score is no reason
+_OFTEN = 3  # so many others had both items, else it was not often
 
 
 def reasons_for(state: ServingState, user: str, items: Sequence[str], k: int) -> list[tuple[Reason, ...]]:
@@ -35,8 +36,13 @@ class _Facts:
 
     def __init__(self, state: ServingState, user: str) -> None:
         self._state, self._user = state, state.users.row(user)
-        taken = state.index.seen(self._user)[::-1].tolist() if self._user >= 0 else []
+        taken = state.index.items[self._mine()[::-1]].tolist()
         self._history = np.array(list(dict.fromkeys(taken))[:_HISTORY], dtype=np.int32)  # the newest first
+
+    def _mine(self) -> Places:
+        """Places of the user, oldest first, without what they rejected."""
+        index = self._state.index
+        return index.not_against(index.of_user(self._user)) if self._user >= 0 else np.zeros(0, dtype=np.int64)
 
     def reasons(self, items: Rows, k: int) -> dict[int, tuple[Reason, ...]]:
         """At most k reasons for each item."""
@@ -74,7 +80,7 @@ class _Facts:
 
     def _again(self, part: Part, item: int) -> Reason | None:
         index = self._state.index
-        places = index.of_user(self._user)
+        places = self._mine()
         places = places[index.items[places] == item]
         if not len(places):
             return None
@@ -88,18 +94,24 @@ class _Facts:
         leads = [lead for lead, _ in part.leads if lead != item][:_ITEMS]
         if not leads:
             return None
-        mine = self._users_of(item)
-        items = tuple(self._item(lead, len(np.intersect1d(mine, self._users_of(lead)))) for lead in leads)
-        people = items[0].people or 0
-        return Reason("together", 0, f"{_people(people)} had it and {_name(items[0])}", items)
+        items = tuple(self._item(lead, people) for lead in leads if (people := self._others_with(item, lead)))
+        if not items:  # only this user had both
+            return None
+        return Reason("together", 0, f"{_people(items[0].people or 0)} had it and {_name(items[0])}", items)
 
     def _after(self, part: Part, item: int) -> Reason | None:
-        items = tuple(self._item(lead) for lead, _ in part.leads[:_ITEMS] if lead != item)
-        return Reason("after", 0, f"often right after {_name(items[0])}", items) if items else None
+        return self._following(part, item, "right after")
 
     def _soon_after(self, part: Part, item: int) -> Reason | None:
-        items = tuple(self._item(lead) for lead, _ in part.leads[:_ITEMS] if lead != item)
-        return Reason("after", 0, f"often soon after {_name(items[0])}", items) if items else None
+        return self._following(part, item, "soon after")
+
+    def _following(self, part: Part, item: int, how: str) -> Reason | None:
+        leads = [lead for lead, _ in part.leads[:_ITEMS] if lead != item]
+        if not leads:
+            return None
+        items = tuple(map(self._item, leads))
+        often = "often" if self._others_with(item, leads[0]) >= _OFTEN else "taken"
+        return Reason("after", 0, f"{often} {how} {_name(items[0])}", items)
 
     def _trending(self, part: Part, item: int) -> Reason:
         state, events = self._state, int(self._state.index.item_events[item])
@@ -122,11 +134,16 @@ class _Facts:
         mine = self._history[self._history != item]
         return sum(bool(np.isin(index.seen(int(user)), mine).any()) for user in others if user != self._user)
 
+    def _others_with(self, item: int, lead: int) -> int:
+        """The number of other users who had both items."""
+        both = np.intersect1d(self._users_of(item), self._users_of(lead))
+        return int((both != self._user).sum())
+
     def _users_of(self, item: int) -> Rows:
         return np.unique(self._state.index.users[self._places(item)])
 
     def _places(self, item: int) -> Places:
-        return self._state.index.of_item(item)[-_COUNTED:]
+        return self._state.index.not_against(self._state.index.of_item(item)[-_COUNTED:])
 
     def _item(self, row: int, people: int | None = None) -> ReasonItem:
         name = self._state.items.name(row)

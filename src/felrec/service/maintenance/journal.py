@@ -70,6 +70,19 @@ class Journal:
         joined = rest.join(had, on=list(columns), how="left", maintain_order="left", nulls_equal=True)
         return joined.select(pl.col("occurrence") < pl.col("had").fill_null(0)).to_series().to_numpy()
 
+    def had_otherwise(self, first: int) -> NDArray[np.bool_]:
+        """Of each event from place `first` on, whether the events before have one of its user, item and time.
+
+        >>> events = Events.of([0, 0, 0], [0, 0, 1], [5.0, 5.0, 5.0], [1, 3, 1])
+        >>> Journal(events, ["ada"], ["tea", "jam"]).had_otherwise(1).tolist()
+        [True, False]
+        """
+        columns = ["users", "items", "times"]
+        frame = pl.DataFrame({name: vars(self.events)[name] for name in columns})
+        had = frame[:first].unique().with_columns(had=True)
+        joined = frame[first:].join(had, on=columns, how="left", maintain_order="left", nulls_equal=True)
+        return joined["had"].fill_null(False).to_numpy()
+
     def blocks(self, limits: Limits) -> Iterator[Block]:
         """The blocks of an import into a new store, with rows by first appearance."""
         users, user_rows = by_first_appearance(self.events.users, len(self.users))

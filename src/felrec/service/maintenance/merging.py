@@ -22,6 +22,7 @@ class Merge(NamedTuple):
     journal: Journal
     notes: dict[str, str]
     done: Imported
+    reweighed: int  # of the events that it adds, those that the store has with another weight
 
 
 def comes_late(contents: Contents, log: InteractionLog) -> bool:
@@ -48,4 +49,4 @@ def merge_log(contents: Contents, log: InteractionLog, base: InteractionLog | No
     added = new.events.times[len(old) :]
     done = Imported(len(added), len(log) - len(added), int((added < newest).sum()))
     notes = {**notes_to_keep(contents, base), note_of(log.fingerprint): str(len(log))}
-    return Merge(new.in_time_order(), notes, done)
+    return Merge(new.in_time_order(), notes, done, int(new.had_otherwise(len(old)).sum()))

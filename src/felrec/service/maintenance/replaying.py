@@ -10,6 +10,7 @@ import numpy as np
 
 from felrec.data.events import EventColumns, Events
 from felrec.data.log import InteractionLog
+from felrec.data.reweighing import Reweighing
 from felrec.errors import ConfigError
 from felrec.fitted import FittedModel
 from felrec.service.engine.base_events import note_of
@@ -38,15 +39,21 @@ def replay_store(
     log: InteractionLog | None,
     progress: Progress | None = None,
     latest: float = np.inf,
+    weights: Reweighing | None = None,
 ) -> None:
     """Fill a new store from an empty model, applying the journal in its original blocks.
 
     A store that started with the state of a run needs the log of that run: its events are applied before the journal,
     and the new store has all events in its own journal. Events with a time after `latest` get that of the newest event
-    before them.
+    before them. With other `weights`, rows are numbered anew, because some events may be left out.
     """
     check_log(contents, log)
-    blocks = with_new_ids(not_after(latest, row_blocks(contents, log)), contents.users, contents.items)
+    if weights is not None:
+        journal = journal_of(contents, log)
+        (events,) = not_after(latest, [journal.events])
+        blocks = replace(journal, events=weights.applied(events)).blocks(Limits())
+    else:
+        blocks = with_new_ids(not_after(latest, row_blocks(contents, log)), contents.users, contents.items)
     fill_store(new, model, blocks, contents, notes_to_keep(contents, log), progress)
 
 

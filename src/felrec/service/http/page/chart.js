@@ -80,15 +80,18 @@ function drawSeries(svg, { points, band = [], className }, x, y) {
   if (last) svg.append(s("circle", { class: `end ${className}`, cx: round(x(last[0])), cy: round(y(last[1])), r: 3 }));
 }
 
-/** Label the ends of the lines, pushed apart where they would overlap. */
+/** Label the ends of the lines, pushed apart where they would overlap; above the lines only upwards, off all of them. */
 function nameLines(svg, series, x, y, bottom, beside) {
   const ends = series
     .map(({ name, className, points }) => ({ name, className, last: points.findLast(([, value]) => Number.isFinite(value)) }))
     .filter(({ name, last }) => name && last)
     .map((end) => ({ ...end, at: x(end.last[0]) + (beside ? 8 : 0), height: y(end.last[1]) + (beside ? 4 : -8) }))
     .sort((a, b) => a.height - b.height);
-  ends.forEach((end, index) => {
+  if (beside) ends.forEach((end, index) => {
     if (index) end.height = Math.max(end.height, ends[index - 1].height + 15);
+  });
+  else ends.toReversed().forEach((end, index, upwards) => {
+    if (index) end.height = Math.min(end.height, upwards[index - 1].height - 15);
   });
   const over = ends.length ? Math.max(0, ends.at(-1).height - bottom) : 0;
   for (const { name, className, at, height } of ends) {

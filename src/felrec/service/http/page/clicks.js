@@ -9,7 +9,7 @@ export function drawClicks({ arms, difference, trending_share: share, since }) {
   byId("clicks-over").textContent = since && tested.length ? `test since ${new Date(since * 1000).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}` : "";
   if (!arms.length) {
     byId("clicks-chart").replaceChildren();
-    byId("clicks").replaceChildren(h("dd", {}, "No reports yet. Clients report impressions and clicks to POST /v1/feedback, with the ticket of an answer."));
+    byId("clicks").replaceChildren(h("dd", { class: "muted" }, "No reports yet. Clients report impressions and clicks to POST /v1/feedback, with the ticket of an answer."));
     return;
   }
   lines(byId("clicks-chart"), {

@@ -157,7 +157,8 @@ function moved(before, id, index) {
 
 /** The reasons of an item, each with its share of what raises the score. */
 function because(why) {
-  const parts = (why ?? []).map((reason) => h("span", { title: reason.items.map((own) => own.id).join(", ") },
+  const ids = (reason) => (reason.items.length ? ` (${reason.items.map((own) => own.id).join(", ")})` : "");
+  const parts = (why ?? []).map((reason) => h("span", { title: reason.text + ids(reason) }, // the line may be cut
     reason.text, h("b", {}, `${Math.round(100 * reason.share)} %`)));
   return h("span", { class: "why" }, parts);
 }
