@@ -49,9 +49,7 @@ class ItemScores:
         return scores
 
     @classmethod
-    def learning(
-        cls, rows: Rows, signals: SignalSet, network: ItemNetwork, lifts: Tensor | None = None
-    ) -> ItemScores:
+    def learning(cls, rows: Rows, signals: SignalSet, network: ItemNetwork, lifts: Tensor | None = None) -> ItemScores:
         """For training: every member of the ensemble apart, with gradients, less by `lifts` (C,).
 
         So the network learns scores that are higher by these.
