@@ -31,7 +31,7 @@ class FELRecSSettings(Settings):
     hidden: int = Field(32, ge=1, description="inner size of the item and the pair network")
     members: int = Field(1, ge=1, description="MLPs per ensemble; their scores are averaged")
     own_items: int = Field(128, ge=1, description="own items kept per user")
-    near_items: int = Field(128, ge=1, description="co-occurring items kept per item")
+    near_items: int = Field(256, ge=1, description="co-occurring items kept per item")
     next_items: int = Field(256, ge=1, description="following items kept per item")
     ahead_items: int = Field(128, ge=1, description="items kept per item that come soon after it")
     new_item_weight: float = Field(
