@@ -87,6 +87,28 @@ def test_killed_and_resumed_equals_uninterrupted(felrec, tmp_path: Path) -> None
     assert f"loss {whole['epochs'][at['epoch']]['loss']:.3f}" in done.stderr.splitlines()[0]
 
 
+def test_an_interrupt_writes_what_there_is(tmp_path: Path) -> None:
+    log, out = write_log(tmp_path / "log.csv", 1_200), tmp_path / "run"
+    arguments = ["train", log, "--model", "felrec-q", "--epochs", 500, *TINY, "--set", "checkpoint_seconds=1000"]
+    with subprocess.Popen(
+        command(*arguments, "--out", out),
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a test may run with it ignored
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (out / "manifest.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "ending after this step and writing what there is" in errors
+    assert "--resume" in errors.splitlines()[-1]
+    resume = manifest_of(out)["resume"]
+    assert resume["step"] > 0 or resume["epoch"] > 0
+
+
 def kill_within_an_epoch(process: subprocess.Popen[bytes], out: Path) -> dict[str, Any]:
     """Kill -9 as soon as a checkpoint within an epoch exists; returns its entry in the manifest."""
     deadline = time.monotonic() + 60

@@ -68,6 +68,24 @@ def test_filters(page: Page) -> None:
     expect(page.locator("#recommended")).to_contain_text("no item matches these filters")
 
 
+def test_items_with_the_same_title_can_be_told_apart(page: Page) -> None:
+    def retitle(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        for item in body["items"][:3]:
+            item["title"] = "Milk"
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/v1/users/*/recommendations*", retitle)
+    page.goto("/#/live/12")
+    rows = page.locator("#recommended li")
+    expect(rows).to_have_count(10)
+    ids = [str(rows.nth(at).get_attribute("data-id")) for at in range(10)]
+    shown = [rows.nth(at).locator(".name bdi").inner_text() for at in range(10)]
+    assert shown[:3] == [f"Milk ({one})" for one in ids[:3]]
+    assert not any(f"({one})" in name for one, name in zip(ids[3:], shown[3:], strict=True))
+
+
 def test_the_keyboard_is_enough(page: Page, api: httpx.Client) -> None:
     page.goto("/")
     expect(page.locator("#recommended li")).to_have_count(10)

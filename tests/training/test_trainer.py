@@ -17,7 +17,7 @@ from felrec.data.events import Events
 from felrec.errors import CheckpointError, TrainingError
 from felrec.model.paper.felrec import FELRec, FELRecSettings
 from felrec.training.checkpoint import RunDirectory
-from felrec.training.trainer import Trainer
+from felrec.training.trainer import StopTraining, Trainer
 from killed import KillAfter, KilledError
 
 SMALL: dict[str, Any] = {"width": 8, "layers": 1, "heads": 2, "feed_forward": 16, "history_length": 4, "queue_size": 50}
@@ -140,6 +140,26 @@ def test_weights_that_are_not_finite_never_become_the_best(tmp_path: Path) -> No
     with pytest.raises(TrainingError, match=r"weights are no longer finite.*\(epoch 1\) is kept"):
         made.fit()
     assert all(bool(t.isfinite().all()) for t in RunDirectory.open(tmp_path).read("best", "weights").values())
+
+
+@pytest.mark.parametrize("last", [2, 6])
+def test_a_listener_ends_a_training_after_a_step_and_it_resumes_there(tmp_path: Path, last: int) -> None:
+    class Stops:
+        def step(self, *, step: int, **_: Any) -> None:
+            if step == last:
+                raise StopTraining
+
+    ranks, seldom = [0.5, 0.4, 0.3], {"checkpoint_seconds": 1e6}
+    whole = trainer(tmp_path / "whole", ranks, **seldom)
+    whole.fit()
+    with pytest.raises(StopTraining):
+        trainer(tmp_path / "stopped", ranks, Stops(), **seldom).fit()
+    assert RunDirectory.open(tmp_path / "stopped").manifest["resume"]["step"] == last
+    again = trainer(tmp_path / "stopped", ranks, **seldom)
+    assert (again.epoch, again.step) == (0, last)
+    again.fit()
+    weights = [made.run.read("best", "weights") for made in (whole, again)]
+    assert all(bool((weights[0][name] == weights[1][name]).all()) for name in weights[0])
 
 
 def test_a_run_killed_while_validating_resumes(tmp_path: Path) -> None:

@@ -26,3 +26,20 @@ def interrupts_counted() -> Iterator[Callable[[], int]]:
         yield lambda: count
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class StopAfterStep:
+    """A listener that ends a training after the step in which it was interrupted."""
+
+    def __init__(self, interrupts: Callable[[], int]) -> None:
+        self._interrupts = interrupts
+
+    def step(self, *, epoch: int, step: int, steps: int, events: int, loss: float, lr: float) -> None:
+        """End if there was an interrupt."""
+        from felrec.training.trainer import StopTraining  # here, because it imports torch
+
+        if self._interrupts():
+            raise StopTraining
+
+    def validated(self, *, epoch: int, step: int, steps: int, metrics: dict[str, float], best: bool) -> None:
+        """Nothing: a checkpoint was just written, and the next step comes soon."""

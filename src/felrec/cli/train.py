@@ -37,6 +37,7 @@ def train(
       torchrun --standalone --nproc-per-node 2 -m felrec train events.parquet --model felrec-q --out runs/q
     """  # noqa: D301
     from felrec import runs
+    from felrec.cli.interrupts import StopAfterStep, interrupts_counted
     from felrec.cli.progress import TerminalReporter
     from felrec.data.published_splits import split_by
     from felrec.registry import model_kind
@@ -52,7 +53,11 @@ def train(
             begin()
             return
         with TerminalReporter().training(model, out) as progress:
-            begin(listeners=(progress,), progress=progress)
+            if launched() > 1:  # the others would wait for a process that ends by itself
+                begin(listeners=(progress,), progress=progress)
+            else:
+                with interrupts_counted() as interrupts:
+                    begin(listeners=(progress, StopAfterStep(interrupts)), progress=progress)
     manifest = RunDirectory.open(out).manifest
     best, trained = manifest["best"], len(manifest.get("epochs", []))
     which = f"best epoch {best['epoch']} of {trained}, " if trained else ""

@@ -49,7 +49,7 @@ def synthetic_songs(events: int) -> World:
     )
 
 
-def _numbers(made: SyntheticLog) -> list[int | str]:
+def _numbers(made: SyntheticLog) -> list[int] | list[str]:
     """The ids of the items, by row."""
     return made.log.item_ids.ids(range(made.log.n_items))
 

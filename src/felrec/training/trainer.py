@@ -23,6 +23,10 @@ Validate = Callable[[], dict[str, float]]
 """Evaluates the model on the validation part; the model keeps the state after it."""
 
 
+class StopTraining(KeyboardInterrupt):
+    """Raised by a listener after a step to end the training there: what there is is written first."""
+
+
 class Listener(Protocol):
     """Receives training progress, e.g. a progress bar, a log or TensorBoard."""
 
@@ -84,7 +88,12 @@ class Trainer:
             self.model.begin_epoch()
             self.loss_sum, self.learned = 0.0, 0
         while self.step < self.steps:
-            self._train_step(batches[self.step])
+            try:
+                self._train_step(batches[self.step])
+            except StopTraining:
+                if self.run.resumable:
+                    self._save_resume()
+                raise
             every = self.settings.validate_every
             if every and self.step % every == 0 and self.step < self.steps:
                 self._validate_within_epoch()

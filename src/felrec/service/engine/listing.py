@@ -75,7 +75,8 @@ def _events_since(state: ServingState, hours: float | None, context: bool) -> Sc
     if hours is not None:
         wanted = wanted & (index.times > state.question_time - 3_600 * hours)
     places = np.flatnonzero(wanted)
-    return np.bincount(index.items[places], weights=index.events_at(places), minlength=len(state.items))
+    events = np.bincount(index.items[places], weights=index.events_at(places), minlength=len(state.items))
+    return events.astype(np.float64)  # without places, bincount gives integers
 
 
 def _listed(state: ServingState, row: int, value: float) -> FoundItem:

@@ -55,3 +55,10 @@ export const nameOf = (thing) => thing.title || thing.id;
 
 /** The same as an element; <bdi> keeps a right-to-left name from reordering the text around it. */
 export const named = (thing) => h("bdi", {}, nameOf(thing));
+
+/** The things of a list, with the id behind each title that another of them has too. */
+export function toldApart(things) {
+  const ids = Map.groupBy(things, nameOf);
+  const unique = (thing) => new Set(ids.get(nameOf(thing)).map(({ id }) => id)).size === 1;
+  return things.map((thing) => (!thing.title || unique(thing) ? thing : { ...thing, title: `${thing.title} (${thing.id})` }));
+}

@@ -1,7 +1,7 @@
 // Live: a user's history and recommendations. Recording an event updates both; the page shows how long that took.
 import { remember } from "./address.js";
 import { get, interact, part, randomKey } from "./api.js";
-import { ago, byId, count, h, many, named, nameOf, short } from "./dom.js";
+import { ago, byId, count, h, many, named, nameOf, short, toldApart } from "./dom.js";
 import { attempt } from "./notice.js";
 import { picker } from "./picker.js";
 
@@ -106,7 +106,7 @@ function drawRecommended(answer, before) {
   const scores = answer.items.map(({ score }) => score);
   const low = Math.min(...scores);
   const span = Math.max(...scores) - low || 1;
-  list.replaceChildren(...answer.items.map((item, index) => row(item, index, before, (item.score - low) / span)));
+  list.replaceChildren(...toldApart(answer.items).map((item, index) => row(item, index, before, (item.score - low) / span)));
   if (!answer.items.length) list.append(h("li", { class: "none" }, nothing()));
   const whose = answer.known ? "" : "for a user without history";
   byId("live-for").textContent = answer.arm === "trending" ? "trending items: this user is in the test group of --ab-trending" : whose;
@@ -177,7 +177,7 @@ function slide(list, places) {
 function drawHistory(person) {
   const listed = person.history.length;
   byId("history-count").textContent = many(person.events, "event") + (listed < person.events ? `, latest ${count(listed)} shown` : "");
-  const newest = person.history.map((event) => h("li", {}, h("span", { class: "name", title: event.id }, named(event)), moment(event.timestamp)));
+  const newest = toldApart(person.history).map((event) => h("li", {}, h("span", { class: "name", title: event.id }, named(event)), moment(event.timestamp)));
   const none = h("li", { class: "none" }, "No events yet. The list shows what the model recommends to an unknown user.");
   byId("history").replaceChildren(...(newest.length ? newest : [none]));
 }

@@ -1,7 +1,7 @@
 // The map: t-SNE plots of users and items on two canvases, coloured by their match to the selection.
 import { remember } from "./address.js";
 import { get, part } from "./api.js";
-import { byId, count, h, named, short } from "./dom.js";
+import { byId, count, h, named, short, toldApart } from "./dom.js";
 import { attempt, clear, complain } from "./notice.js";
 import { picker } from "./picker.js";
 import { Plot } from "./plot.js";
@@ -133,7 +133,7 @@ function best(side, scores) {
     .slice(0, LISTED);
   const show = (point) => plots[side].point(point.id);
   const away = () => plots[side].hover(-1);
-  list.replaceChildren(...order.map((point) => h("li", {},
+  list.replaceChildren(...toldApart(order).map((point) => h("li", {},
     h("button", {
       type: "button", class: "match", onclick: () => select(side, point),
       onfocus: () => show(point), onmouseenter: () => show(point), onblur: away, onmouseleave: away,
