@@ -16,12 +16,13 @@ typedef struct { /* up to LANES pairs */
 } Block;
 
 /* What a pair must have, or its feature is zero. */
-static const uint8_t NEEDED[FEATURES] = {
-    HAD, HAD, HAD, HAD, HAD, HAD, HAD, KINDS, KINDS, /* the last two are shared by all pairs, and part of the bias */
+enum { WITH_COSINE = KINDS, OF_ALL = 2 * KINDS }; /* OF_ALL: shared by all pairs of a query, and part of its bias */
+static const uint16_t NEEDED[FEATURES] = {
+    HAD, HAD, HAD, HAD, HAD, HAD, HAD, OF_ALL, OF_ALL,
     LINKED, LINKED, FROM_NEWEST, LINKED, LINKED, FROM_NEWEST, FROM_NEWEST,
     LINKED << 1, LINKED << 1, FROM_NEWEST << 1, LINKED << 1, LINKED << 1, FROM_NEWEST << 1, FROM_NEWEST << 1,
     HAD, LINKED, FROM_NEWEST << 1, /* hit rates */
-    0, 0, 0, /* context */
+    0, 0, WITH_COSINE, /* context */
     LINKED << 2, LINKED << 2, FROM_NEWEST << 2, LINKED << 2, LINKED << 2, FROM_NEWEST << 2, FROM_NEWEST << 2,
 };
 
@@ -115,7 +116,9 @@ INLINE void block_features(const Collected *all, const float *user, const int32_
                            Block *block)
 {
     const Tables *tables = all->tables;
-    block->kinds = 0;
+    block->kinds = tables->encoder.width ? WITH_COSINE : 0;
+    for (int lane = 0; lane < LANES; lane++) /* of the next block */
+        __builtin_prefetch(tables->items + all->pairs[numbers[lane + LANES < count ? lane + LANES : 0]].row);
     for (int lane = 0; lane < LANES; lane++) {
         const Pair *pair = block->pairs[lane] = all->pairs + numbers[lane < count ? lane : count - 1];
         block->items[lane] = item_of(tables, pair->row);
