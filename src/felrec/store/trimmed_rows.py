@@ -47,7 +47,7 @@ class TrimmedRows:
     def __getitem__(self, rows: NDArray[np.integer] | slice) -> NDArray[Any]:
         self._trim()
         at = np.arange(len(self))[rows]
-        bits = self._differences.read(at, _BITS) ^ self._last.read(at)[:, None]
+        bits: NDArray[Any] = self._differences.read(at, _BITS) ^ self._last.read(at)[:, None]
         return bits.view(self.dtype).reshape(-1, *self.shape[1:])
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
