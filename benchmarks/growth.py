@@ -25,6 +25,7 @@ from machine import describe
 from felrec import runs
 from felrec.data.events import EventColumns
 from felrec.service.engine.engine import Engine
+from felrec.service.engine.freed_memory import give_back_memory
 from felrec.store.sqlite import SqliteStore
 
 KNOWN = 1_000  # users and items that exist before
@@ -71,6 +72,7 @@ def in_own_process(kind: str, store: Path, arguments: argparse.Namespace) -> dic
 def measured(kind: str, store: Path, arguments: argparse.Namespace) -> dict[str, float]:
     engine = Engine.open(SqliteStore(store), runs.load(arguments.model))
     if kind == "restart":
+        give_back_memory()  # as a service does before it serves
         return {"resident": memory("VmRSS")}
     names = {"user": ("new", "item"), "item": ("user", "new"), "event": ("user", "item")}[kind]
     for columns in posts(0, WARM, *names):

@@ -20,7 +20,7 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import Batches
 from felrec.data.events import Events, RowChange, Rows, Times, without_prefix
 from felrec.data.pending import Pending
-from felrec.data.tables.table import RowsByTable, Stored
+from felrec.data.tables.table import RowsByTable, Stored, TableState
 from felrec.peers import Peers
 
 Tensors = dict[str, Tensor]
@@ -252,6 +252,15 @@ class Servable(Recommender, Protocol):
 
     def view(self) -> RowsByTable:
         """The rows of `state`, not copied if possible: valid until the next change. There may be more of them."""
+        ...
+
+
+@runtime_checkable
+class RowLoading(Servable, Protocol):
+    """A servable recommender that can restore its state from rows of a store, without whole arrays of all of them."""
+
+    def load_rows(self, rows: TableState) -> None:
+        """Like `load_state`; large tables may be `TrimmedRows`."""
         ...
 
 

@@ -18,7 +18,7 @@ from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
-from felrec.data.tables.table import RowsByTable
+from felrec.data.tables.table import RowsByTable, TableState
 from felrec.model.compiled_events import CompiledChange, CompiledEvents
 from felrec.model.compiled_loss import CompiledLoss
 from felrec.model.compiled_ranking import CompiledRanking
@@ -371,6 +371,11 @@ class FELRecS(LearnedWeights):
     def load_state(self, state: Tensors) -> None:
         """Restore what `state` returned."""
         self.signals.load_state(state)
+        self.version += 1
+
+    def load_rows(self, rows: TableState) -> None:
+        """Restore the rows of a state that were read from a store."""
+        self.signals.load_rows(rows)
         self.version += 1
 
     def weights(self) -> Tensors:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,21 @@ from felrec.data.events import RowChange
 from felrec.store.checksums import Report, of_row, to_bytes
 from felrec.store.connection import Connection
 from felrec.store.protocol import TableSpec
-from felrec.store.row_blobs import between, decode_rows, encode_rows, in_order, merged, page_rows, row_range
+from felrec.store.row_blobs import (
+    between,
+    cells,
+    decode_rows,
+    encode_rows,
+    in_order,
+    merged,
+    page_rows,
+    row_bytes,
+    row_range,
+)
+from felrec.store.trimmed_rows import TrimmedRows
 
 _AT_ONCE = 1 << 20  # bytes of saves that are merged at a time
+_LARGE = 16 << 20  # bytes of a table that is worth trimming while it is read
 _EXTENT = (
     "SELECT coalesce(sum(length(records)), 0), coalesce(min(first), 0), coalesce(max(last), -1) FROM saves"
     " WHERE row >= ? AND row < ? AND last >= 0"
@@ -41,7 +53,7 @@ def read_state(
 ) -> dict[str, NDArray[np.generic]]:
     """All tables of the state, which have so many rows."""
     counts = {table.name: count for table, count in zip(tables, rows, strict=True)}
-    state = {table.name: np.zeros((counts[table.name], *table.shape), dtype=table.dtype) for table in tables}
+    state = {table.name: _empty(table, counts[table.name]) for table in tables}
     found = {name: np.zeros(count, dtype=np.bool_) for name, count in counts.items()}
     pages = _decoded(connection.execute("SELECT row, records, crc FROM pages ORDER BY row"), tables, "pages", report)
     newer = _decoded(connection.execute(f"{_NEWER} ORDER BY row", saves), tables, "saves", report)
@@ -55,6 +67,14 @@ def read_state(
         if not there.all():
             report(f"state: {name} should have {len(there)} rows, but has {np.count_nonzero(there)}")
     return state
+
+
+def _empty(table: TableSpec, rows: int) -> NDArray[np.generic]:
+    """Rows of zeros, to be filled. Large ones are kept trimmed: a start needs little more memory than serving."""
+    shape = rows, *table.shape
+    if rows * row_bytes(table) < _LARGE or cells(table) == 1:
+        return np.zeros(shape, dtype=table.dtype)
+    return cast("NDArray[np.generic]", TrimmedRows(shape, table.dtype))  # an array as far as readers look at it
 
 
 def put_save(connection: Connection, change: RowChange, tables: Sequence[TableSpec], number: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from felrec.data.tables.growing import GrowingArray, room_for
-from felrec.data.tables.table import TableState
+from felrec.data.tables.table import RowsByTable, TableState
 
 _LEAST = 4  # slots that a row has room for as soon as it uses one
 _AHEAD = 4  # times the slots asked for that more room provides: it takes no memory before it is used
@@ -96,11 +96,12 @@ class PackedRows:
                 values[piece] = self.read(np.arange(piece.start, piece.stop), name)
         return state
 
-    def load(self, state: TableState) -> None:
+    def load(self, state: RowsByTable) -> None:
         """Replace all rows."""
         self.clear()
         for piece in _pieces(len(next(iter(state.values())))):
-            self.write(np.arange(piece.start, piece.stop), {name: state[name][piece] for name in self.columns})
+            owners = np.arange(piece.start, piece.stop)
+            self.write(owners, {name: state[name][owners] for name in self.columns})
 
     def _move(self, more: int) -> None:
         """Copy all slots to larger arrays, without gaps."""

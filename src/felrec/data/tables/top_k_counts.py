@@ -123,7 +123,7 @@ class TopKCounts:
         """A copy of all rows."""
         return self.rows.state()
 
-    def load_state(self, state: TableState) -> None:
+    def load_state(self, state: RowsByTable) -> None:
         """Replace all rows by what `state` returned."""
         self.rows.load(state)
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 
 from felrec.data.events import Events, RowChange, Rows
-from felrec.data.tables.table import RowsByTable
+from felrec.data.tables.table import RowsByTable, TableState
 from felrec.model.signals.ahead import Ahead
 from felrec.model.signals.follows import Follows
 from felrec.model.signals.hit_rates import HitRates
@@ -126,9 +126,12 @@ class SignalSet:
 
     def load_state(self, state: Tensors) -> None:
         """Restore what `state` returned."""
-        arrays = {name: rows.numpy() for name, rows in state.items()}
+        self.load_rows({name: rows.numpy() for name, rows in state.items()})
+
+    def load_rows(self, state: TableState) -> None:
+        """The same from arrays, or from rows that become arrays when they are copied: lists never do as a whole."""
         for signal in self:
-            signal.load_state(arrays)
+            signal.load_state(state)
 
 
 def _joined(changes: Iterator[RowChange]) -> RowChange:

@@ -121,7 +121,7 @@ class Vectors:
     def load_state(self, state: TableState) -> None:
         """Restore what `state` returned."""
         for cache, name in ((self.users, _USERS), (self.items, _ITEMS)):
-            cache.restore(torch.from_numpy(state[name]))
+            cache.restore(torch.from_numpy(np.asarray(state[name])))
 
     def _encoded(self, sequences: Sequences, compiled_by: Peers | None = None) -> Tensor:
         """Vectors (B, D) by torch, or by the compiled kernels of processes that divide the work among them."""

@@ -18,7 +18,7 @@ from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
 from felrec.errors import NotFound
 from felrec.fitted import FittedModel
 from felrec.item_score_cache import ItemScoreCache
-from felrec.recommender import Recommender, Servable, Trainable, usable
+from felrec.recommender import Recommender, RowLoading, Servable, Trainable, usable
 from felrec.service.engine.base_events import BaseEvents
 from felrec.service.engine.directory import Directory
 from felrec.service.engine.event_index import EventIndex
@@ -87,8 +87,11 @@ class ServingState:
         self.events = int(np.abs(contents.pairs["events"]).sum()) + len(contents.events)
         self.popularity = self._popularity()
         self.stored_rows = {name: len(rows) for name, rows in contents.state.items()}
-        if contents.state:
-            self.recommender.load_state({name: torch.from_numpy(rows) for name, rows in contents.state.items()})
+        if contents.state and isinstance(self.recommender, RowLoading):
+            self.recommender.load_rows(contents.state)
+        elif contents.state:
+            arrays = {name: np.asarray(rows) for name, rows in contents.state.items()}
+            self.recommender.load_state({name: torch.from_numpy(rows) for name, rows in arrays.items()})
         else:
             self.load_base()
 

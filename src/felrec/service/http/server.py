@@ -24,6 +24,7 @@ from felrec.data.log import InteractionLog
 from felrec.fitted import FittedModel
 from felrec.service.engine.cluster.member import AnyEngine, Member
 from felrec.service.engine.engine import Engine
+from felrec.service.engine.freed_memory import give_back_memory
 from felrec.service.engine.limits import Limits
 from felrec.service.http.access import Service
 from felrec.service.http.app import create_app
@@ -111,6 +112,7 @@ def serve(
     """Serve an engine until SIGTERM or SIGINT, then close it. `announce` receives the address when it is ready."""
     sys.setswitchinterval(SWITCH)
     gc.collect()
+    give_back_memory()
     gc.freeze()  # loaded objects stay, so the garbage collector must not scan them again and again
     hosts = None if keys else LOCAL
     app = create_app(engine, keys=keys, hosts=hosts, audit=audit, ab_trending=ab_trending, kinds=kinds)
