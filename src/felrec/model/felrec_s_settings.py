@@ -35,10 +35,10 @@ class FELRecSSettings(Settings):
     next_items: int = Field(256, ge=1, description="following items kept per item")
     ahead_items: int = Field(128, ge=1, description="items kept per item that come soon after it")
     new_item_weight: float = Field(
-        2.0, ge=1, description="weight of an item's second event in the loss; 1: as any other"
+        8.0, ge=1, description="weight of an item's second event in the loss; 1: as any other"
     )
     new_item_lift: float = Field(
-        3.5, ge=0, description="how far the score of a new item is learned to be above its log probability; 0: not"
+        0.0, ge=0, description="how far the score of a new item is learned to be above its log probability; 0: not"
     )
     item_loss: float = Field(0.1, ge=0, description="weight of the auxiliary loss that classifies the user; 0: off")
 

@@ -64,7 +64,7 @@ class ItemScores:
     @property
     def served(self) -> Tensor:
         """The scores (C,) as answers have them, without gradients: the pair network reads these."""
-        return self.scores.detach().mean(dim=1) + self.lifts
+        return self.scores.detach().float().mean(dim=1) + self.lifts
 
     def renew(self, touched: Rows, signals: SignalSet, network: ItemNetwork) -> bool:
         """Look up again what events have touched since; False if a new moment has changed all items."""

@@ -75,6 +75,14 @@ def test_larger_batches_have_the_same_gradients(members: int, monkeypatch: pytes
     check(made, LOG[:2_500], LOG[2_500:2_700], monkeypatch)
 
 
+def test_a_lift_of_new_items_has_the_same_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = randomised(felrec_s(FELRecSSettings(new_item_lift=500.0)), 3)  # large, as the catalogue is small
+    check(made, LOG[:2_500], LOG[2_500:2_700], monkeypatch)
+    lifts = made._lifts(np.arange(made.signals.recent.items.owners, dtype=np.int32))
+    assert lifts is not None
+    assert lifts.max() > 0.1
+
+
 def test_gradients_do_not_depend_on_threads() -> None:
     made, threads, found = randomised(felrec_s(FELRecSSettings(members=2)), 3), torch.get_num_threads(), []
     assert made.signals.profile

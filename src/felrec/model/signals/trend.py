@@ -65,7 +65,8 @@ class Trend(OneTable):
         ages = np.maximum(self.counts.ages(items), 1)
         fading = np.clip(1.5 - ages / (2 * (self.counts.events // _NEW_PART + 1)), 0, 1)
         waiting = np.clip(np.log(ages / _FRESH) / np.log(_WAITED / _FRESH), 0, 1)
-        return (self._fewness(items) * fading * waiting).astype(np.float32)
+        part: Floats = (self._fewness(items) * fading * waiting).astype(np.float32)
+        return part
 
     def _fewness(self, items: Rows) -> NDArray[np.float64]:
         """1 with one event, less with each doubling, 0 with many."""
