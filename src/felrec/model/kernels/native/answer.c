@@ -140,7 +140,7 @@ INLINE void visit(const Tables *tables, const Questions *asked, Asked *all)
 /* The best items of each query: rows and scores, k of a query after those of the one before it, best first. Their
  * numbers are in `found`, and the numbers of scores that were computed in `looked`. Returns 0, or 1 if there is not enough
  * memory. */
-ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, int32_t *rows, float *scores,
+int felrec_answer(const Tables *tables, const Questions *asked, int32_t *rows, float *scores,
                                 int64_t *found, int64_t *looked)
 {
     const int64_t width = tables->encoder.width, count = asked->count;
@@ -172,7 +172,7 @@ ANY_PROCESSOR int felrec_answer(const Tables *tables, const Questions *asked, in
 }
 
 /* Renew items that events have changed, and raise the bounds of their chunks. */
-ANY_PROCESSOR void felrec_renew_items(const Tables *tables, const int32_t *rows, int64_t count)
+void felrec_renew_items(const Tables *tables, const int32_t *rows, int64_t count)
 {
     for (int64_t at = 0; at < count; at++) {
         const int64_t nth = rows[at] / CHUNK;
@@ -183,14 +183,14 @@ ANY_PROCESSOR void felrec_renew_items(const Tables *tables, const int32_t *rows,
 }
 
 /* Score all items. */
-ANY_PROCESSOR void felrec_renew_chunks(const Tables *tables)
+void felrec_renew_chunks(const Tables *tables)
 {
     for (int64_t nth = 0; nth * CHUNK < tables->catalogue; nth++)
         renew_chunk(tables, nth);
 }
 
 /* Let time pass: what the bounds of all chunks are at a new moment. */
-ANY_PROCESSOR void felrec_new_moment(const Tables *tables)
+void felrec_new_moment(const Tables *tables)
 {
     for (int64_t nth = 0; nth * CHUNK < tables->catalogue; nth++)
         tables->tops[nth] = top_of(tables, tables->chunks + nth);

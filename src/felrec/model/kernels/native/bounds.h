@@ -16,10 +16,10 @@
 static const float SLACK = 1e-5f; /* relative: a bound must also hold for scores that were rounded on the way */
 /* Events after a chunk was renewed until which each of its bounds holds: none, 64, twice as many each time, and for ever;
  * and a little more than ln(1 + events). */
-static const lanes UNTIL = {0,    64,   128,   256,   512,   1024,   2048,   4096,
-                            8192, 16384, 32768, 65536, 131072, 262144, 524288, 1e12f};
-static const lanes LOG_UNTIL = {0,     4.18f, 4.87f, 5.56f, 6.25f, 6.94f, 7.63f, 8.33f,
-                                9.02f, 9.71f, 10.4f, 11.1f, 11.8f, 12.5f, 13.2f, 27.7f};
+static const float UNTIL[PERIODS] = {0,    64,    128,   256,   512,    1024,   2048,   4096,
+                                     8192, 16384, 32768, 65536, 131072, 262144, 524288, 1e12f};
+static const float LOG_UNTIL[PERIODS] = {0,     4.18f, 4.87f, 5.56f, 6.25f, 6.94f, 7.63f, 8.33f,
+                                         9.02f, 9.71f, 10.4f, 11.1f, 11.8f, 12.5f, 13.2f, 27.7f};
 
 INLINE lanes lesser(lanes a, lanes b)
 {
@@ -35,7 +35,7 @@ INLINE int64_t events_of(const Tables *tables, int64_t row)
 
 /* Score an item as of now, with its features (ITEM_FEATURES). Two threads may do so at once: they write the same bits, and
  * the stamp last. */
-ANY_PROCESSOR static void renew_item(const Tables *tables, int32_t row, float *x)
+SHARED void renew_item(const Tables *tables, int32_t row, float *x)
 {
     const float events = (float)events_of(tables, row), log_events = log1pf(events);
     Item *item = tables->items + row;
@@ -59,19 +59,20 @@ INLINE const Item *item_of(const Tables *tables, int32_t row)
     return item;
 }
 
-/* How much the score of an item can rise until each period ends, if it has no event: falling counts or a rising age can
+/* How much the score of an item can rise until some periods end, from `first` on, if it has no event: falling counts or a rising age can
  * raise it by at most these slopes. A count of x events falls by half in a half-life, ln(1 + 10 x) by at most ln 2. */
-INLINE lanes most_rise(const Tables *tables, const float *x)
+INLINE lanes most_rise(const Tables *tables, const float *x, int first)
 {
+    const lanes until = *(const lanes *)(UNTIL + first);
     const ItemNetwork *network = &tables->item_network;
     const float young = expf(-5 * x[AGE]); /* 1 / (1 + age) */
-    lanes rise = lesser(UNTIL * young, LOG_UNTIL) * (network->rise_of_age / 5);
+    lanes rise = lesser(until * young, *(const lanes *)(LOG_UNTIL + first)) * (network->rise_of_age / 5);
     for (int64_t at = 0; at < HORIZONS; at++) {
         const lanes all = (lanes){0} + x[DECAYED + at];
-        rise += lesser(UNTIL * (0.6931472f / HALF_LIVES[at]), all) * network->falls[DECAYED + at];
+        rise += lesser(until * (0.6931472f / HALF_LIVES[at]), all) * network->falls[DECAYED + at];
     }
     lanes trusted = (lanes){0} + network->falls[TRUSTED] * x[TRUSTED]; /* may fall at once, if horizons are trusted anew */
-    return rise + lesser(trusted, UNTIL * 1e6f);
+    return rise + lesser(trusted, until * 1e6f);
 }
 
 INLINE lanes higher(lanes a, lanes b) { return -lesser(-a, -b); }
@@ -86,10 +87,13 @@ INLINE void raise_bounds(const Tables *tables, int32_t row, Bounds *bounds)
     }
     float x[ITEM_FEATURES];
     renew_item(tables, row, x);
-    const lanes rise = most_rise(tables, x);
-    const lanes upper = item->score + rise + SLACK * (1 + fabsf(item->score) + item->reach + rise);
-    *(lanes *)bounds->alone = higher(upper, *(lanes *)bounds->alone);
-    *(lanes *)bounds->with_cosine = higher(upper + item->reach, *(lanes *)bounds->with_cosine);
+    for (int at = 0; at < PERIODS; at += LANES) {
+        const lanes rise = most_rise(tables, x, at);
+        const lanes upper = item->score + rise + SLACK * (1 + fabsf(item->score) + item->reach + rise);
+        lanes *alone = (lanes *)(bounds->alone + at), *with_cosine = (lanes *)(bounds->with_cosine + at);
+        *alone = higher(upper, *alone);
+        *with_cosine = higher(upper + item->reach, *with_cosine);
+    }
 }
 
 /* The bounds of a chunk now, after what the profile of the log has changed since it was renewed. */
@@ -104,12 +108,13 @@ INLINE Top top_of(const Tables *tables, const Chunk *chunk)
 }
 
 /* Score all items of a chunk and renew its bounds. As with items, threads write the same bits, and the moment last. */
-ANY_PROCESSOR static void renew_chunk(const Tables *tables, int64_t nth)
+SHARED void renew_chunk(const Tables *tables, int64_t nth)
 {
     const int64_t begin = nth * CHUNK, end = begin + CHUNK < tables->catalogue ? begin + CHUNK : tables->catalogue;
     Chunk *chunk = tables->chunks + nth;
     Bounds bounds;
-    *(lanes *)bounds.alone = *(lanes *)bounds.with_cosine = (lanes){0} - INFINITY;
+    for (int at = 0; at < PERIODS; at++)
+        bounds.alone[at] = bounds.with_cosine[at] = -INFINITY;
     for (int64_t row = begin; row < end; row++)
         raise_bounds(tables, (int32_t)row, &bounds);
     chunk->bounds = bounds;

@@ -315,7 +315,7 @@ INLINE int make_scratch(const Encoding *of, Scratch *room)
 }
 
 /* Encode histories, and with `back` also add up gradients. Returns 0, or 1 if there is not enough memory. */
-ANY_PROCESSOR int felrec_encode_histories(const Encoding *of)
+int felrec_encode_histories(const Encoding *of)
 {
     const int64_t width = of->width, inner = of->feed_forward, attend = of->length * (width + 1);
     Scratch room;

@@ -137,7 +137,7 @@ INLINE void count_own(const State *state, const Block *block, Room *room, Change
 }
 
 /* The rows that a block changes, without vectors. Returns 0, or 1 if there is not enough memory. */
-ANY_PROCESSOR int felrec_change(const State *state, const Block *block, Change *to)
+int felrec_change(const State *state, const Block *block, Change *to)
 {
     Room room;
     Sums sums = {0};
@@ -174,7 +174,7 @@ ANY_PROCESSOR int felrec_change(const State *state, const Block *block, Change *
 }
 
 /* The vectors of some of the users and items of a change, from `begin` to `end`; items are numbered after users. */
-ANY_PROCESSOR int felrec_encode(const State *state, const Change *change, int64_t begin, int64_t end)
+int felrec_encode(const State *state, const Change *change, int64_t begin, int64_t end)
 {
     const int64_t length = state->users.length, width = state->of_users.width, users = change->users;
     float *room = malloc(encoder_room(&state->of_users, length) * sizeof(float) + 64);

@@ -12,6 +12,8 @@
 
 static const float BACKGROUND = 1e-6f; /* share of all events that an item without any is assumed to have */
 
+enum { LOGARITHMS = 16 }; /* room for those among the features of an item, in whole lanes */
+
 /* Features (ITEM_FEATURES) of an item. */
 INLINE void item_features(const ItemNetwork *network, int64_t item, float log_events, float *x)
 {
@@ -23,19 +25,24 @@ INLINE void item_features(const ItemNetwork *network, int64_t item, float log_ev
     const int known = item < trend->rows;
     const int64_t moment = trend->log[1], first = known ? trend->first[item] : 0, age = moment + 1 - first;
     const float passed = known && moment > trend->last[item] ? (float)(moment - trend->last[item]) : 0;
-    lanes decay = {0}, mass = {0};
+    float decay[LOGARITHMS] = {0}, mass[LOGARITHMS] = {0}, grown[LOGARITHMS];
     for (int horizon = 0; horizon < HORIZONS; horizon++) {
         decay[horizon] = -passed / HALF_LIVES[horizon] * 0.693147181f;
         mass[horizon] = known ? trend->mass[item * HORIZONS + horizon] : 0;
     }
-    mass = mass * exponential(decay) + since_moment(trend, item);
+    const float since = since_moment(trend, item);
+    for (int at = 0; at < LOGARITHMS; at += LANES) {
+        lanes *left = (lanes *)(mass + at);
+        *left = *left * exponential(*(lanes *)(decay + at)) + since;
+        *(lanes *)(grown + at) = *left * 10.0f + 1.0f;
+    }
     float trusted = 0;
     for (int horizon = 0; horizon < HORIZONS; horizon++)
         trusted += mass[horizon] / total_count(trend, horizon) * network->horizons[horizon];
-    lanes grown = mass * 10.0f + 1.0f;
     grown[TRUSTED] = trusted / BACKGROUND + 1;
     grown[AGE] = first > 0 ? 1 + (float)(age > 1 ? age : 1) : 1;
-    grown = logarithm(grown);
+    for (int at = 0; at < LOGARITHMS; at += LANES)
+        *(lanes *)(grown + at) = logarithm(*(lanes *)(grown + at));
     for (int horizon = 0; horizon < HORIZONS; horizon++)
         x[DECAYED + horizon] = grown[horizon];
     x[TRUSTED] = grown[TRUSTED] / 2;

@@ -4,7 +4,7 @@
 #include "items.h"
 
 /* Bring items up to date, by their rows: events and scores. Rows that are no candidates are skipped. */
-ANY_PROCESSOR void felrec_score_items(const KeptItems *kept, const int32_t *rows, int64_t count)
+void felrec_score_items(const KeptItems *kept, const int32_t *rows, int64_t count)
 {
     for (int64_t at = 0; at < count; at++) {
         const int64_t row = rows[at], column = row < kept->known ? kept->column_of[row] : -1;

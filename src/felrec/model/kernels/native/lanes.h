@@ -1,4 +1,4 @@
-/* Products of small matrices, in vectors of 16 floats. The compiler maps them to what the processor has. */
+/* Products of small matrices, in vectors as wide as those of the processor that this is compiled for. */
 
 #ifndef FELREC_LANES_H
 #define FELREC_LANES_H
@@ -6,28 +6,43 @@
 #include <math.h>
 #include <stdint.h>
 
+/* Floats of a vector. Wider ones than the processor has would live in memory, which is many times slower. */
+#if defined(__AVX512F__)
 #define LANES 16
+#elif defined(__AVX2__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+
 #define ROWS 4 /* of a product that are computed together, so that a weight is loaded once for all of them */
 #define INLINE static inline __attribute__((always_inline))
-
-/* A function that is compiled for several processors; the first call chooses the one for this processor. Those of a
- * header are not needed by every file that includes it. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define ANY_PROCESSOR __attribute__((unused, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define ANY_PROCESSOR __attribute__((unused))
-#endif
+#define SHARED static __attribute__((unused)) /* not every file that includes a header needs all of it */
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t int_lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 #ifdef __clang__
-#define ROTATED(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
+#define SHUFFLED(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
 #else
-#define ROTATED(x, ...) __builtin_shuffle(x, (int_lanes){__VA_ARGS__})
+#define SHUFFLED(x, ...) __builtin_shuffle(x, (int_lanes){__VA_ARGS__})
 #endif
 
-/* y (rows, 16 * blocks) += x (rows, inputs) w (inputs, ...); rows and blocks are constants, so that sums stay in
+/* Combine x with itself by an operator such as +=, until its first two lanes have what all lanes had. */
+#if LANES == 16
+#define FOLD(x, operator)                                                                  \
+    x operator SHUFFLED(x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);          \
+    x operator SHUFFLED(x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);          \
+    x operator SHUFFLED(x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)
+#elif LANES == 8
+#define FOLD(x, operator)                            \
+    x operator SHUFFLED(x, 4, 5, 6, 7, 0, 1, 2, 3);  \
+    x operator SHUFFLED(x, 2, 3, 0, 1, 6, 7, 4, 5)
+#else
+#define FOLD(x, operator) x operator SHUFFLED(x, 2, 3, 0, 1)
+#endif
+
+/* y (rows, LANES * blocks) += x (rows, inputs) w (inputs, ...); rows and blocks are constants, so that sums stay in
  * registers. */
 INLINE void product_tile(const int rows, const int blocks, const float *x, int64_t x_step, int64_t inputs,
                          const float *w, int64_t w_step, float *y, int64_t y_step)
@@ -62,8 +77,8 @@ INLINE void product_strip(const int rows, const float *x, int64_t x_step, int64_
 }
 
 /* y (rows, outputs) += x (rows, inputs) w (inputs, outputs) */
-ANY_PROCESSOR static void add_product(int64_t rows, const float *x, int64_t x_step, int64_t inputs, const float *w,
-                                      int64_t w_step, int64_t outputs, float *y, int64_t y_step)
+SHARED void add_product(int64_t rows, const float *x, int64_t x_step, int64_t inputs, const float *w, int64_t w_step,
+                        int64_t outputs, float *y, int64_t y_step)
 {
     int64_t row = 0;
     for (; row + ROWS <= rows; row += ROWS)
@@ -74,9 +89,7 @@ ANY_PROCESSOR static void add_product(int64_t rows, const float *x, int64_t x_st
 
 INLINE float sum_of(lanes x)
 {
-    x += ROTATED(x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    x += ROTATED(x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    x += ROTATED(x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    FOLD(x, +=);
     return x[0] + x[1];
 }
 
@@ -92,7 +105,7 @@ INLINE float dot(const float *a, const float *b, int64_t size)
     return total;
 }
 
-/* e to the power of 16 numbers that are not positive, to a few units in the last place. */
+/* e to the power of numbers that are not positive, to a few units in the last place. */
 INLINE lanes exponential(lanes x)
 {
     const int_lanes tiny = x < -87.0f; /* below, the result is that of -87, near enough to zero */
@@ -112,7 +125,7 @@ INLINE lanes exponential(lanes x)
     return sum * (lanes)whole;
 }
 
-/* The natural logarithm of 16 positive numbers, to a few units in the last place. */
+/* The natural logarithm of positive numbers, to a few units in the last place. */
 INLINE lanes logarithm(lanes x)
 {
     const int_lanes bits = (int_lanes)x;

@@ -10,7 +10,8 @@
 #include "gradients.h"
 #include "scoring.h"
 
-enum { TOGETHER = 2 * LANES, BLOCK = 64 }; /* queries, and items whose gradients are multiplied at once */
+enum { TOGETHER = 32, BLOCK = 64 }; /* queries, and items whose gradients are multiplied at once */
+enum { PARTS = TOGETHER / LANES };
 
 typedef struct { /* of up to TOGETHER queries; mirrored in learning.py */
     const float *users;       /* (queries, width) */
@@ -86,16 +87,16 @@ INLINE void score_all(const Tables *tables, const float *item_scores, const floa
     const int64_t width = tables->encoder.width;
     for (int64_t begin = 0; begin < tables->catalogue; begin += ROWS) {
         const int rows = tables->catalogue - begin < ROWS ? (int)(tables->catalogue - begin) : ROWS;
-        lanes sum[ROWS][2] = {{{0}}};
+        lanes sum[ROWS][PARTS] = {{{0}}};
         const float *vector[ROWS];
         for (int row = 0; row < ROWS; row++)
             vector[row] = tables->encoder.vectors + (begin + (row < rows ? row : 0)) * width;
         for (int64_t at = 0; at < width; at++)
             for (int row = 0; row < ROWS; row++)
-                for (int part = 0; part < 2; part++)
+                for (int part = 0; part < PARTS; part++)
                     sum[row][part] += vector[row][at] * *(const lanes *)(users + at * TOGETHER + part * LANES);
         for (int row = 0; row < rows; row++)
-            for (int part = 0; part < 2; part++)
+            for (int part = 0; part < PARTS; part++)
                 *(lanes *)(scores + (begin + row) * TOGETHER + part * LANES) =
                     sum[row][part] * tables->items[begin + row].trust + item_scores[begin + row];
     }
@@ -104,7 +105,7 @@ INLINE void score_all(const Tables *tables, const float *item_scores, const floa
 /* The highest score and the sum of all exponentials of each query. */
 INLINE void total_up(const Tables *tables, const float *scores, Lanes *of)
 {
-    for (int part = 0; part < 2; part++) {
+    for (int part = 0; part < PARTS; part++) {
         lanes most = *(const lanes *)(scores + part * LANES), total = {0};
         for (int64_t row = 1; row < tables->catalogue; row++) {
             const lanes score = *(const lanes *)(scores + row * TOGETHER + part * LANES);
@@ -125,21 +126,22 @@ INLINE void spread_back(const Tables *tables, const Learning *on, int64_t member
     const int64_t width = tables->encoder.width;
     float *of_items = on->of_items + member * tables->catalogue, block[BLOCK * TOGETHER];
     const float *item_scores = on->item_scores + member * tables->catalogue;
-    lanes share[2];
+    lanes share[PARTS];
     for (int64_t at = 0; at < TOGETHER; at++)
         share[at / LANES][at % LANES] = at < count ? on->weight / of->total[at] : 0;
     for (int64_t begin = 0; begin < tables->catalogue; begin += BLOCK) {
         const int64_t rows = tables->catalogue - begin < BLOCK ? tables->catalogue - begin : BLOCK;
         for (int64_t row = 0; row < rows; row++) {
             const int64_t item = begin + row;
-            lanes gradient[2], weighted = {0};
-            for (int part = 0; part < 2; part++) {
+            lanes gradient[PARTS], weighted = {0}, of_item = {0};
+            for (int part = 0; part < PARTS; part++) {
                 const lanes score = *(const lanes *)(on->scores + item * TOGETHER + part * LANES);
                 gradient[part] = exponential(score - *(const lanes *)(of->most + part * LANES)) * share[part];
+                of_item += gradient[part];
                 weighted += gradient[part] * (score - item_scores[item]);
                 *(lanes *)(block + row * TOGETHER + part * LANES) = gradient[part] * tables->items[item].trust;
             }
-            of_items[item] += sum_of(gradient[0] + gradient[1]);
+            of_items[item] += sum_of(of_item);
             if (width)
                 on->of_log_trust[item] += sum_of(weighted);
         }
@@ -225,7 +227,7 @@ INLINE void network_back(const Tables *tables, const Questions *asked, Learning 
 int64_t felrec_most_pairs(const Tables *tables, const Questions *asked) { return most_pairs(tables, asked); }
 
 /* The loss of up to TOGETHER queries and its gradients. Returns 0, or 1 if there is not enough memory. */
-ANY_PROCESSOR int felrec_learn(const Tables *tables, const Questions *asked, Learning *on)
+int felrec_learn(const Tables *tables, const Questions *asked, Learning *on)
 {
     const int64_t width = tables->encoder.width, all = tables->network.members * tables->network.hidden;
     Room room;

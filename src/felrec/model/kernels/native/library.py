@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from array import array
 from collections.abc import Sequence
 from functools import cache
@@ -13,18 +14,41 @@ from pathlib import Path
 import numpy as np
 
 from felrec.data.events import Rows
+from felrec.errors import ConfigError
 from felrec.model.kernels.native.tables import Questions, Tables, address, copied
 from felrec.recommender import Found, Queries, Selection
 
 _NOTHING = np.zeros(0, dtype=np.int32)
+_LEVELS = {"answer_v4": 4, "answer_v3": 3, "answer": 1}  # builds, and the x86-64 level of processor that each one needs
 _I4, _I8, _F8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f8")
+
+
+def builds() -> dict[str, ctypes.CDLL]:
+    """The builds of the kernels that this processor can run, by name, the fastest first."""
+    portable = _build("answer")
+    if portable is None:
+        return {}
+    level = portable.felrec_processor_level()
+    names = [name for name, needed in _LEVELS.items() if needed <= level]
+    return {name: kernels for name in names if (kernels := _build(name)) is not None}
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The library, or None where installing felrec found no C compiler."""
+    """The fastest build for this processor, or None where installing felrec found no C compiler.
+
+    The environment may name another one: `FELREC_KERNELS=answer`, or `none`.
+    """
+    found: dict[str, ctypes.CDLL | None] = {**builds(), "none": None}
+    chosen = os.environ.get("FELREC_KERNELS") or next(iter(found))
+    if chosen not in found:
+        raise ConfigError(f"FELREC_KERNELS={chosen}: there is no such build for this processor; use {', '.join(found)}")
+    return found[chosen]
+
+
+def _build(name: str) -> ctypes.CDLL | None:
     folder = Path(__file__).parent
-    built = next((path for suffix in EXTENSION_SUFFIXES if (path := folder / f"answer{suffix}").exists()), None)
+    built = next((path for suffix in EXTENSION_SUFFIXES if (path := folder / f"{name}{suffix}").exists()), None)
     if built is None:
         return None
     kernels = ctypes.CDLL(str(built))  # releases the interpreter lock during a call
@@ -48,7 +72,11 @@ def library() -> ctypes.CDLL | None:
 
 def state_kernels() -> str:
     """What computes the state, to the last bit: a store says by which its rows were made."""
-    return "numpy" if library() is None else "c1"
+    kernels = library()
+    if kernels is None:
+        return "numpy"
+    lanes = kernels.felrec_lanes()
+    return "c1" if lanes == 16 else f"c1-{lanes}"  # the order of sums depends on it
 
 
 def asked(queries: Queries, **more: int) -> Questions:

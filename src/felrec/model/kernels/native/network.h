@@ -8,7 +8,7 @@
 #include "lanes.h"
 #include "tables.h"
 
-enum { UNITS = 16 }; /* that are computed together: their sums stay in registers */
+enum { UNITS = LANES == 16 ? 16 : 8 }; /* that are computed together: their sums stay in registers */
 
 INLINE void relu(float *x, int64_t count)
 {
@@ -39,9 +39,7 @@ INLINE uint32_t any_positive(const lanes *x)
     int_lanes bits = {0};
     for (int unit = 0; unit < UNITS; unit++)
         bits |= (x[unit] > 0) & (1 << unit);
-    bits |= ROTATED(bits, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    bits |= ROTATED(bits, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    bits |= ROTATED(bits, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    FOLD(bits, |=);
     return (uint32_t)(bits[0] | bits[1]);
 }
 

@@ -58,7 +58,9 @@ INLINE float score_of(const Tables *tables, const Set *set, const Room *room, co
 /* The queries, -1 each, whose bit is not set. */
 INLINE int_lanes counted(uint32_t left_out, int part)
 {
-    const int_lanes bit = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    int_lanes bit;
+    for (int lane = 0; lane < LANES; lane++)
+        bit[lane] = 1 << lane;
     return ((int32_t)(left_out >> part * LANES) & bit) == 0;
 }
 
@@ -192,7 +194,7 @@ INLINE float compare_pairs(const Tables *tables, const Questions *asked, int64_t
 /* For each query, the number of items with a higher score than its target, and with the same one, the target included;
  * the scores of the targets and of `other_count` other rows. Items that a query leaves out do not count. Returns 0, or 1
  * if there is not enough memory. */
-ANY_PROCESSOR int felrec_compare(const Tables *tables, const Questions *asked, const int32_t *targets,
+int felrec_compare(const Tables *tables, const Questions *asked, const int32_t *targets,
                                  const int32_t *others, int64_t other_count, float *target_scores,
                                  float *other_scores, int64_t *better, int64_t *equal)
 {

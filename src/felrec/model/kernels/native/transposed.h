@@ -26,7 +26,7 @@ INLINE void transposed_strip(const int rows, const float *x, int64_t x_step, int
                              int64_t w_step, int64_t outputs, float *y, int64_t y_step)
 {
     int64_t at = 0;
-    for (; at + 4 * LANES <= outputs; at += 4 * LANES)
+    for (; LANES == 16 && at + 4 * LANES <= outputs; at += 4 * LANES) /* others have fewer registers */
         transposed_tile(rows, 4, x, x_step, inputs, w + at, w_step, y + at, y_step);
     for (; at + 2 * LANES <= outputs; at += 2 * LANES)
         transposed_tile(rows, 2, x, x_step, inputs, w + at, w_step, y + at, y_step);
@@ -39,9 +39,8 @@ INLINE void transposed_strip(const int rows, const float *x, int64_t x_step, int
 }
 
 /* y (rows, outputs) += x (inputs, rows), transposed, times w (inputs, outputs) */
-ANY_PROCESSOR static void add_transposed_product(int64_t rows, const float *x, int64_t x_step, int64_t inputs,
-                                                 const float *w, int64_t w_step, int64_t outputs, float *y,
-                                                 int64_t y_step)
+SHARED void add_transposed_product(int64_t rows, const float *x, int64_t x_step, int64_t inputs, const float *w,
+                                   int64_t w_step, int64_t outputs, float *y, int64_t y_step)
 {
     int64_t row = 0;
     for (; row + ROWS <= rows; row += ROWS)
