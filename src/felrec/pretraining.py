@@ -27,6 +27,8 @@ _DEFAULTS: dict[str, Any] = {
     "signals": [*DEFAULT_SIGNALS, "hit-rates"],
     "members": 4,
     "trained_share": 1.0,
+    "new_item_weight": 2.0,
+    "new_item_lift": 3.5,
 }
 _VALIDATED = 5_000  # events per log, enough to compare epochs
 

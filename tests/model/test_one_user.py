@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import felrec
 from felrec.data.events import Events
+from felrec.data.log import InteractionLog
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay
 from felrec.model.felrec_s import FELRecS
@@ -78,3 +79,21 @@ def test_one_user_takes_it_in_turns_with_what_others_like(model: FELRecS, others
 def test_an_item_that_many_users_take_is_recommended(model: FELRecS) -> None:
     post(model, [PUSHED] * 300, users=300)
     assert reached(model) > 50
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", ["movietweetings", "tafeng", "globo", "completejourney"])
+def test_bundled_weights_do_not_let_one_user_push_an_item_on_a_real_log(
+    name: str, real_log: Callable[[str], InteractionLog]
+) -> None:
+    """Synthetic logs alone do not show it: weights that favour new items passed there, and failed on groceries."""
+    model, events = felrec.load_pretrained().recommender, real_log(name).events[:18_000]
+    replay(model, events)
+    state, end = model.state(), events.times[-1]
+    pushed, attacker = int(events.items.max()) + 1, int(events.users.max()) + 1
+    asked = np.random.default_rng(0).choice(np.unique(events.users), 200, replace=False).astype(np.int32)
+    for times in (1, 10, 100):
+        model.load_state(state)
+        replay(model, Events.of(np.full(times, attacker), np.full(times, pushed), end + np.arange(times)))
+        scores = model.score(Queries.now(asked, end + 1_000), np.arange(pushed + 1, dtype=np.int32))
+        assert ((scores > scores[:, pushed:]).sum(dim=1) < 10).sum() <= FEW, f"{times} events"

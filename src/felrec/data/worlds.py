@@ -30,6 +30,8 @@ _KINDS: dict[str, dict[str, Any]] = {
 _USERS = {"films": 0.02, "groceries": 0.1, "drugstore": 0.1, "supermarket": 0.01}  # per event; else 0.02 to 0.3
 _ITEMS = {"groceries": 0.3, "drugstore": 0.3, "supermarket": 0.3}  # per event, at most; else 0.01 to 0.1
 _ONCE = {"films", "news", "listings"}  # kinds in which no user has an item twice
+_PASSING = 0.05  # share of events whose item nobody else takes, at most
+_OFTEN, _TIMES = 0.05, 40  # share of these items that their user takes many times, and how many
 _MOST = 0.97  # upper limit of a share
 
 
@@ -55,10 +57,22 @@ def _world(rng: np.random.Generator, events: int, seed: int, kind: str, typical:
         seed=seed,
         **_varied(rng, typical),
     ).log
-    if kind not in _ONCE:
-        return log
-    frame = pl.DataFrame({"user": log.users, "item": log.items, "timestamp": log.times})
-    return InteractionLog.from_frame(frame.unique(["user", "item"], keep="first", maintain_order=True))
+    frame = _with_passing_items(log, np.random.default_rng([seed, 1]))
+    return InteractionLog.from_frame(
+        frame.unique(["user", "item"], keep="first", maintain_order=True) if kind in _ONCE else frame
+    )
+
+
+def _with_passing_items(log: InteractionLog, rng: np.random.Generator) -> pl.DataFrame:
+    """Some events are of items that nobody else takes, a few of them many times in a row.
+
+    So weights learn that a single user does not make a new item popular, on any kind of platform.
+    """
+    passing = rng.random(len(log)) < rng.uniform(0, _PASSING)
+    items = np.where(passing, len(log.item_ids) + np.arange(len(log)), log.items)
+    often = passing & (rng.random(len(log)) < _OFTEN)
+    rows = np.repeat(np.arange(len(log)), np.where(often, rng.integers(2, _TIMES, len(log)), 1))
+    return pl.DataFrame({"user": log.users[rows], "item": items[rows], "timestamp": log.times[rows]})
 
 
 def _varied(rng: np.random.Generator, typical: dict[str, Any]) -> dict[str, Any]:
