@@ -52,7 +52,7 @@ class _Facts:
 
     def _reasons(self, item: int, parts: Sequence[Part], k: int) -> tuple[Reason, ...]:
         whole = sum(part.gain for part in parts)
-        shares = [(part, part.gain / whole) for part in parts]
+        shares = [(part, part.gain / whole) for part in _with_repetition(parts, item)]
         made = [self._reason(part, share, item) for part, share in shares if share >= _LEAST]
         kept: dict[str, Reason] = {}
         for reason in made:
@@ -152,6 +152,17 @@ class _Facts:
 
 def _name(item: ReasonItem) -> str:
     return item.title or item.id
+
+
+def _with_repetition(parts: Sequence[Part], item: int) -> list[Part]:
+    """The same parts, most first; links of an item to itself say that the user had it, so they are repetition."""
+    joined = dict[str, Part]()
+    for part in parts:
+        to_itself = bool(part.leads) and all(lead == item for lead, _ in part.leads)
+        signal, leads = ("repetition", []) if to_itself else (part.signal, part.leads)
+        gain = part.gain + (joined[signal].gain if signal in joined else 0)
+        joined[signal] = Part(signal, gain, leads)
+    return sorted(joined.values(), key=lambda part: -part.gain)
 
 
 def _people(count: int) -> str:
