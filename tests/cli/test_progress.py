@@ -63,14 +63,14 @@ def interrupted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_interrupted_evaluation_reports_what_it_has(
     interrupted_once: None, invoke: Invoke, run: Path, log: Path, tmp_path: Path
 ) -> None:
-    file, events = tmp_path / "r.json", tmp_path / "e.parquet"
+    file, events, before = tmp_path / "r.json", tmp_path / "e.parquet", signal.getsignal(signal.SIGINT)
     ended = invoke("evaluate", run, log, "--block", 40, "--json", file, "--events", events)
     assert ended.exit_code == 130
     assert "interrupted: these are the first 40 of 150 test events" in ended.stderr
     told = json.loads(file.read_text())
     assert told["unfinished"] == 110
     assert told["partitions"]["total"]["events"] == pl.read_parquet(events).height == 40
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_nothing_is_written_before_the_first_test_event(

@@ -231,7 +231,7 @@ def test_a_store_that_started_from_a_run_is_followed(store: Path, run: Path, log
     ("arguments", "why"),
     [
         (("s.sqlite", "--out", "new.sqlite"), "--follow needs the run"),
-        (("s.sqlite", "pretrained", "--out", "n.sqlite", "--latest", "2026-11-17T12:00:00"), "cannot change times"),
+        (("s.sqlite", "pretrained", "--out", "n.sqlite", "--latest", "2026-11-17T12:00:00"), "cannot change events"),
         (("s.sqlite", "pretrained", "--out", "n.sqlite", "--out-namespace", "shop"), "a file has no namespaces"),
     ],
 )

@@ -217,7 +217,7 @@ def test_a_backup_of_a_server_is_its_own_business(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--out", "new.sqlite", "--latest", "2026-11-17T12:00:00"), "--log and --latest need the run"),
+        (("--out", "new.sqlite", "--latest", "2026-11-17T12:00:00"), "--log, --latest and --weights need the run"),
         (("--out", "new.sqlite", "--namespace", "shop"), "a file has no namespaces"),
         (("--out", "new.sqlite", "--out-namespace", "shop"), "a file has no namespaces"),
     ],

@@ -136,8 +136,12 @@ def test_bounds_hold_when_the_log_changes(seed: int) -> None:
 
 @pytest.mark.parametrize("weights", ["bundled", "random", "new"])
 def test_kept_scores_follow_events_new_items_and_moments(weights: str) -> None:
-    made = load_pretrained().recommender if weights == "bundled" else felrec_s(FELRecSSettings(width=16))
-    assert isinstance(made, FELRecS)
+    bundled = load_pretrained().recommender
+    assert isinstance(bundled, FELRecS)
+    chosen = bundled.settings if weights == "bundled" else FELRecSSettings(width=16)
+    made = felrec_s(chosen.model_copy(update={"near_items": 128}))  # longer lists link half of this small catalogue
+    if weights == "bundled":
+        made.load_weights(bundled.weights())
     if weights == "random":
         randomised(made, 1)
     replay(made, LOG[:4_900])
