@@ -20,9 +20,12 @@ def models(draw: st.DrawFn) -> FELRecS:
     signals = draw(st.sets(st.sampled_from(SIGNALS), min_size=1))
     if signals & {"profile", "hit-rates"}:
         signals |= {"trend", "together"}
+    if "sequence" in signals:
+        signals |= {"trend"}
     width, heads = draw(st.sampled_from([(6, 2), (16, 4), (40, 1)]))
     sizes = {"own_items": 3, "near_items": 4, "next_items": 2, "ahead_items": 3}
     sizes["hidden"] = draw(st.sampled_from([3, 16, 40]))
+    sizes["sequence_width"] = draw(st.sampled_from([8, 40]))
     chosen = {"layers": draw(st.integers(1, 2)), "members": draw(st.integers(1, 3)), "feed_forward": 20}
     made = felrec_s(
         FELRecSSettings(signals=sorted(signals), width=width, heads=heads, history_length=5, **sizes, **chosen)

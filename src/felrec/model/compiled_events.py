@@ -102,6 +102,8 @@ def _growing(signals: SignalSet) -> dict[str, list[Any]]:
     }
     if signals.trend:
         growing["trend_rows"] = [*signals.trend.counts.growing.values()]
+    if signals.sequence:
+        growing["sequence_rows"] = [signals.sequence.vectors, signals.sequence.masses]
     for name, rows in _packed(signals).items():
         growing.setdefault(name, []).append(rows)
     return growing

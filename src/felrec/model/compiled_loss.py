@@ -42,15 +42,20 @@ class CompiledLoss:
             users = vectors.scaled_users(queries, self._peers)
             log_trust = vectors.network.log_trust(items.log_events)
         parameters = [parameter for layers in self._layers for layer in layers for parameter in layer.parameters()]
-        dense = (users.float(), items.scores.float(), log_trust.float())
+        sequence = self._signals.sequence
+        wanted = sequence.wanted(queries) if sequence else torch.zeros(len(queries), 0)
+        dense = (users.float(), wanted.float(), items.scores.float(), log_trust.float())
         loss: Tensor = _Loss.apply(self, queries, targets, *dense, *parameters)  # type: ignore[no-untyped-call]
         return loss
 
-    def gradients(self, queries: Queries, targets: Rows, users: Tensor, scores: Tensor, log_trust: Tensor) -> Gradients:
+    def gradients(
+        self, queries: Queries, targets: Rows, users: Tensor, wanted: Tensor, scores: Tensor, log_trust: Tensor
+    ) -> Gradients:
         """The loss and all gradients."""
         last, second = [layers[2] for layers in self._layers], [layers[1] for layers in self._layers]
         inputs = Inputs(
             users.numpy(),
+            np.ascontiguousarray(wanted.numpy()),
             targets,
             np.ascontiguousarray(scores.numpy().T),
             torch.cat([layer.bias for layer in last]).numpy(),
@@ -69,6 +74,7 @@ class CompiledLoss:
             **packer.signals(signals),
             network=network,
             encoder=packer.encoder(signals.vectors, np.zeros(0, dtype=np.float32)),
+            sequence=packer.sequence(signals.sequence),
             catalogue=len(kept),
             items=packer.at(kept, native.ITEM),
         )
@@ -89,9 +95,9 @@ class CompiledLoss:
 class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, loss: CompiledLoss, queries: Queries, targets: Rows, *tensors: Tensor) -> Tensor:
-        users, scores, log_trust, *_ = (tensor.detach() for tensor in tensors)
-        found = loss.gradients(queries, targets, users, scores, log_trust)
-        dense = (found.users, np.ascontiguousarray(found.items.T), found.log_trust)
+        users, wanted, scores, log_trust, *_ = (tensor.detach() for tensor in tensors)
+        found = loss.gradients(queries, targets, users, wanted, scores, log_trust)
+        dense = (found.users, found.wanted, np.ascontiguousarray(found.items.T), found.log_trust)
         ctx.save_for_backward(*map(torch.from_numpy, dense), *loss.of_parameters(found))
         return torch.tensor(found.losses.sum(dtype=np.float64), dtype=torch.float32)
 

@@ -24,7 +24,7 @@ from felrec.model.kernels.native.item_network import PackedItemNetwork
 from felrec.model.kernels.native.library import answer, library
 from felrec.model.kernels.native.moving import MovingTables
 from felrec.model.kernels.native.packing import Floats, Packer, encoder_weights, pair_biases
-from felrec.model.kernels.native.state_view import follow_counts, follow_histories, follow_trend
+from felrec.model.kernels.native.state_view import follow_counts, follow_histories, follow_sequence, follow_trend
 from felrec.model.kernels.native.tables import CHUNK, ITEM, ITEMS_CHUNK, NEVER_SCORED, Tables, address
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.signal_set import SignalSet
@@ -91,6 +91,8 @@ class CompiledRanking:
         moving.follow_columns(tables, {"items": self._items}, {"items": ITEM}, "catalogue")
         moving.follow(tables, "chunks", ITEMS_CHUNK, self._chunks, "room")
         moving.follow(tables, "tops", "f4", self._tops, "room")
+        if signals.sequence:
+            follow_sequence(moving, tables.sequence, signals.sequence)
         moving.follow(tables, "order", "i4", self, "_order")
 
     def _pack_weights(self) -> None:
@@ -101,6 +103,7 @@ class CompiledRanking:
         if vectors:
             tables.scale = vectors.network.log_scale.exp().item()
             tables.certain, tables.per_log_event = vectors.network.confidence.tolist()
+        tables.sequence = self._weights.sequence(self._signals.sequence)
 
     def _begin_moment(self) -> None:
         """What changes with a new moment for all items alike: what the networks make of the log."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from felrec.model.felrec_s import FELRecS
 
 # The others are features of the log, the same for every user and item.
-_SIGNALS: tuple[SignalName, ...] = ("repetition", "together", "follows", "ahead", "trend", "vectors")
+_SIGNALS: tuple[SignalName, ...] = ("repetition", "together", "follows", "ahead", "trend", "sequence", "vectors")
 
 
 def explain(model: FELRecS, user: int, time: float, items: Rows) -> list[list[Part]]:

@@ -29,6 +29,7 @@ from felrec.model.item_scores import ItemScores
 from felrec.model.kernels.native.library import library
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.pairs import Candidates, PairFeatures, collect
+from felrec.model.signals.sequence_network import SequenceNetwork
 from felrec.model.signals.signal_set import SignalName, SignalSet
 from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.model_kind import ModelKind
@@ -75,12 +76,14 @@ class FELRecS(LearnedWeights):
             torch.manual_seed(seed)
             sizes = (s.width, s.layers, s.heads, s.feed_forward, s.history_length)
             self.vector_network = VectorNetwork(*sizes) if "vectors" in s.signals else None
+            of_sequence = (s.sequence_width, s.width, s.heads, s.feed_forward, s.history_length)
+            self.sequence_network = SequenceNetwork(*of_sequence) if "sequence" in s.signals else None
             self.signals = self._new_signals()
             of_item, of_pair, of_log = (
                 len(names) for names in (self.signals.item_names, self.signals.pair_names, self.signals.log_names)
             )
             self.item_network = MLPEnsemble(s.members, of_item, s.hidden) if of_item else None
-            self.pair_network = MLPEnsemble(s.members, of_pair + len(CONTEXT_FEATURES) + of_log, s.hidden, s.hidden)
+            self.pair_network = MLPEnsemble(s.members, of_pair + len(self._context) + of_log, s.hidden, s.hidden)
         slopes = max(0, of_item - of_log - 1)  # of all item features that more is better of: all but the age
         self.item_slopes = nn.Parameter(torch.full((slopes,), 0.15))  # popularity counts before it is learned
         self.to(self.device)
@@ -90,7 +93,13 @@ class FELRecS(LearnedWeights):
     def _new_signals(self) -> SignalSet:
         s = self.settings
         sizes = {"repetition": s.own_items, "together": s.near_items, "follows": s.next_items, "ahead": s.ahead_items}
-        return SignalSet(s.signals, s.history_length, sizes, self.vector_network, s.width, self.device)
+        networks = (self.sequence_network, self.vector_network)
+        return SignalSet(s.signals, s.history_length, sizes, *networks, s.width, self.device)
+
+    @property
+    def _context(self) -> tuple[str, ...]:
+        """What the pair network reads beside the features of signals."""
+        return CONTEXT_FEATURES + (("sequence.match",) if "sequence" in self.settings.signals else ())
 
     # Scoring
 
@@ -214,13 +223,26 @@ class FELRecS(LearnedWeights):
         query, column = torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)
         expected = items.served[column].to(self.device)
         log_events = items.log_events[column].to(self.device)
+        context = [log_events, expected, match.detach()[query, column]]
+        fits = self._fits(queries, items.candidates.rows, query, column, silent)
         inputs = [
             torch.from_numpy(found.features).to(self.device),
-            torch.stack([log_events, expected, match.detach()[query, column]], dim=1),
+            torch.stack(context + ([] if fits is None else [fits.detach()]), dim=1),
             self._log_features().expand(len(query), -1),
         ]
         gains: Tensor = self.pair_network(torch.cat(inputs, dim=1))
-        return found, gains
+        return found, gains if fits is None else gains + fits[:, None]
+
+    def _fits(
+        self, queries: Queries, rows: Rows, query: Tensor, column: Tensor, silent: SignalName | None
+    ) -> Tensor | None:
+        """How well the item of each pair (M,) fits what the user's sequence says; None without the signal."""
+        sequence = self.signals.sequence
+        if sequence is None:
+            return None
+        wanted = sequence.wanted(queries) * (silent != "sequence")
+        vectors = torch.from_numpy(sequence.vectors.read(rows[column.numpy()])).to(self.device)
+        return (wanted[query] * vectors).sum(dim=1)
 
     def _log_features(self) -> Tensor:
         profile = self.signals.profile

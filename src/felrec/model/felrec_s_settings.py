@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from felrec.config import Settings
 from felrec.model.signals.signal_set import NEED_TREND, SIGNALS, SignalName
 
-DEFAULT_SIGNALS: list[SignalName] = [name for name in SIGNALS if name not in ("vectors", "hit-rates")]
+DEFAULT_SIGNALS: list[SignalName] = [name for name in SIGNALS if name not in ("sequence", "vectors", "hit-rates")]
 _SWITCHES = {"cosine": "vectors", "domain": "profile", "rates": "hit-rates"}  # switches of format 1, and their signals
 _ALWAYS_ON = ("seeded", "gate", "adaptive")  # switches of format 1 that no longer exist
 _TABLES = {"own_items": "repetition", "near_items": "together", "next_items": "follows"}  # 0: off in format 1
@@ -21,12 +21,13 @@ class FELRecSSettings(Settings):
     signals: list[SignalName] = Field(
         DEFAULT_SIGNALS,
         description=f"signals of the score, separated by commas: {', '.join(SIGNALS)}; hit-rates is for pretraining, "
-        "vectors cost more than they add",
+        "sequence is for logs with long histories, vectors cost more than they add",
     )
-    width: int = Field(64, ge=2, description="size d of every vector")
+    width: int = Field(64, ge=2, description="size d of every vector, and within the network of the signal sequence")
     layers: int = Field(1, ge=1, description="Transformer blocks of the encoder")
     heads: int = Field(4, ge=1, description="attention heads")
     feed_forward: int = Field(128, ge=1, description="inner size of the feed-forward layers")
+    sequence_width: int = Field(128, ge=2, multiple_of=2, description="size of the item vectors of the signal sequence")
     history_length: int = Field(32, ge=1, description="number N of newest counterparts that are encoded")
     hidden: int = Field(32, ge=1, description="inner size of the item and the pair network")
     members: int = Field(1, ge=1, description="MLPs per ensemble; their scores are averaged")

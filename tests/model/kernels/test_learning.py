@@ -84,12 +84,14 @@ def test_a_lift_of_new_items_has_the_same_gradients(monkeypatch: pytest.MonkeyPa
 
 
 def test_gradients_do_not_depend_on_threads() -> None:
-    made, threads, found = randomised(felrec_s(FELRecSSettings(members=2)), 3), torch.get_num_threads(), []
+    made = randomised(felrec_s(FELRecSSettings(signals=list(SIGNALS), members=2)), 3)
+    threads, found = torch.get_num_threads(), []
     assert made.signals.profile
     replay(made, LOG[:2_500])
     items = made.item_scores(np.arange(made.signals.recent.items.owners, dtype=np.int32))
-    users, scores, log_trust = (
+    users, wanted, scores, log_trust = (
         torch.rand(200, 64),
+        torch.rand(200, 128),
         torch.rand(len(items.candidates), 2),
         -torch.rand(len(items.candidates)),
     )
@@ -99,7 +101,7 @@ def test_gradients_do_not_depend_on_threads() -> None:
             torch.set_num_threads(count)
             queries, targets = Queries.before_each(LOG[2_500:2_700]), LOG.items[:200]
             with torch.no_grad():
-                found.append(loss.gradients(queries, targets, users, scores, log_trust))
+                found.append(loss.gradients(queries, targets, users, wanted, scores, log_trust))
     finally:
         torch.set_num_threads(threads)
     for name, one in vars(found[0]).items():

@@ -111,14 +111,14 @@ class ItemLinks(OneTable, ABC):
     def change(self, block: BlockView) -> RowChange:
         """The links of the items that a block touches; an item gets a row with its first event, even without links."""
         items = block.events.items
-        links = self.links(block.history, _linking(block.history, block.mask, items), items)
+        links = self.links(block.history, linking(block.history, block.mask, items), items)
         new = items[self._recent.items.counts(items) == 0]
         return prefixed(self.table, self.counts.change(*links, also=new))
 
     def forget(self, user: int, context: ErasureContext) -> RowChange:
         """The links of the items without those that the user made."""
         history, mask, items = _windows(context, self._recent.length)
-        met, others = self.links(history, _linking(history, mask, items), items)
+        met, others = self.links(history, linking(history, mask, items), items)
         mine = np.isin(met, context.items)
         return prefixed(self.table, self.counts.without(context.items, met[mine], others[mine]))
 
@@ -177,7 +177,7 @@ class LinkedPairs:
         return np.where(strength > 0, step * 2 + pairs.own, -1)
 
 
-def _linking(history: Rows, mask: NDArray[np.bool_], items: Rows) -> NDArray[np.bool_]:
+def linking(history: Rows, mask: NDArray[np.bool_], items: Rows) -> NDArray[np.bool_]:
     """The entries (B, N) of histories that events of `items` (B,) are linked with: not those they met there already.
 
     So a user who takes two items in turns links them once. An item is always linked with itself, which pushes nothing.

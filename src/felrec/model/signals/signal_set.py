@@ -15,15 +15,19 @@ from felrec.model.signals.hit_rates import HitRates
 from felrec.model.signals.profile import LogProfile
 from felrec.model.signals.recent import RecentEvents
 from felrec.model.signals.repetition import Repetition
+from felrec.model.signals.sequence import Sequence
+from felrec.model.signals.sequence_network import SequenceNetwork
 from felrec.model.signals.signal import PairSignal, Signal
 from felrec.model.signals.together import Together
 from felrec.model.signals.trend import Trend
 from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.recommender import ErasureContext, Tensors
 
-SignalName = Literal["trend", "repetition", "together", "follows", "ahead", "vectors", "profile", "hit-rates"]
+SignalName = Literal[
+    "trend", "repetition", "together", "follows", "ahead", "sequence", "vectors", "profile", "hit-rates"
+]
 SIGNALS: tuple[SignalName, ...] = get_args(SignalName)
-NEED_TREND = ("profile", "hit-rates")
+NEED_TREND = ("sequence", "profile", "hit-rates")
 
 
 class SignalSet:
@@ -34,6 +38,7 @@ class SignalSet:
         names: list[SignalName],
         history_length: int,
         sizes: dict[str, int],  # how many items the tables of pair signals keep in a row
+        sequence: SequenceNetwork | None,
         vectors: VectorNetwork | None,
         width: int,
         device: torch.device,
@@ -44,6 +49,7 @@ class SignalSet:
         self.together = Together(sizes["together"], recent) if "together" in names else None
         self.follows = Follows(sizes["follows"], recent) if "follows" in names else None
         self.ahead = Ahead(sizes["ahead"], recent) if "ahead" in names else None
+        self.sequence = Sequence(sequence, recent, self.trend) if sequence and self.trend else None
         self.vectors = Vectors(vectors, width, recent, device) if vectors else None
         self.profile = self.hit_rates = None
         if self.trend and "profile" in names:
@@ -74,7 +80,8 @@ class SignalSet:
 
     def __iter__(self) -> Iterator[Signal | RecentEvents]:
         yield self.recent
-        signals: list[Signal | None] = [self.trend, *self.of_pairs, self.profile, self.hit_rates, self.vectors]
+        of_log: list[Signal | None] = [self.profile, self.hit_rates]
+        signals = [self.trend, *self.of_pairs, *of_log, self.sequence, self.vectors]
         yield from (signal for signal in signals if signal)
 
     @property

@@ -73,6 +73,7 @@ class _Facts:
             "follows": self._after,
             "ahead": self._soon_after,
             "trend": self._trending,
+            "sequence": self._similar,
             "vectors": self._similar,
         }[part.signal]
         reason = make(part, item)

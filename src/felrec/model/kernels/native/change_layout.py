@@ -123,6 +123,14 @@ def _columns(signals: SignalSet) -> Iterator[_Column]:
     if signals.hit_rates:
         shape = signals.hit_rates.counts.shape[1:]
         yield _Column("rate_counts", "rates", _FLOAT, shape, "rate_cells", per_event=0, more=2)
+    if signals.sequence:
+        yield _Column("sequence_rows", "sequence", _INT, per_event=WINDOW + 1)
+        for field, size in (("vectors", 2 * signals.sequence.half), ("masses", 2)):
+            entry = f"sequence_{field}"
+            yield _Column(entry, "sequence", _FLOAT, (size,), entry, "sequence_rows", WINDOW + 1)
+        shape = (signals.sequence.half**2,)
+        for field, counted in (("spread", "rates"), ("whitening", "whitening")):
+            yield _Column(f"sequence_{field}", counted, _FLOAT, shape, f"sequence_{field}", per_event=0, more=2)
     if signals.vectors:
         for side in ("user", "item"):
             entry = f"{side}_cache"

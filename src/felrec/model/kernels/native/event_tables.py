@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import Structure, c_float, c_int64, c_void_p
 
-from felrec.model.kernels.native.tables import Counts, Encoder, Histories, Trend
+from felrec.model.kernels.native.tables import Counts, Encoder, Histories, Sequence, Trend
 
 
 class State(Structure):
@@ -26,6 +26,10 @@ class State(Structure):
         ("seed_share", c_float),
         ("user_lengths", c_void_p),
         ("item_lengths", c_void_p),
+        ("sequence", Sequence),
+        ("masses", c_void_p),
+        ("spread", c_void_p),
+        ("whitening", c_void_p),
     )
 
 
@@ -44,7 +48,7 @@ class Block(Structure):
     )
 
 
-CHANGED = ("users", "items", "trend", "log", "near", "next", "ahead", "profile", "rates")
+CHANGED = ("users", "items", "trend", "log", "near", "next", "ahead", "profile", "rates", "sequence", "whitening")
 """What a change counts rows of."""
 
 COLUMNS = (
@@ -54,6 +58,7 @@ COLUMNS = (
     *("near_rows", "near_other", "near_count", "next_rows", "next_other", "next_count"),
     *("ahead_rows", "ahead_other", "ahead_count"),
     *("profile_means", "rate_counts", "user_vectors", "item_vectors"),
+    *("sequence_rows", "sequence_vectors", "sequence_masses", "sequence_spread", "sequence_whitening"),
 )
 """The arrays of a change."""
 

@@ -10,6 +10,7 @@
 #include "encoder.h"
 #include "events.h"
 #include "histories.h"
+#include "item_vectors.h"
 #include "links.h"
 #include "rates.h"
 #include "top_k.h"
@@ -26,6 +27,8 @@ typedef struct { /* scratch memory for a block */
     int32_t *history;
     float *strength;
     MetPairs met;
+    Move *moves;
+    VectorRoom vectors;
 } Room;
 
 INLINE int64_t largest(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -34,6 +37,7 @@ INLINE int take_room(Room *room, const State *state, int64_t events)
 {
     const int64_t keys = largest(2 * events + PACE, LINKS * events), size = largest(state->own.size, 1);
     const int64_t pairs = state->rates ? most_met(state, events) : 1, slots = slots_for(pairs);
+    const int64_t width = state->sequence.width, vectors = width ? (WINDOW + 1) * events : 0;
     *room = (Room){
         .keys = malloc(keys * sizeof(Key)),
         .sorting = malloc(keys * sizeof(Key)),
@@ -49,25 +53,30 @@ INLINE int take_room(Room *room, const State *state, int64_t events)
         .strength = malloc(largest(largest(size, state->ahead.size), largest(state->near.size, state->next.size)) * sizeof(float)),
         .met = {.state = state, .set = {malloc(slots * sizeof(int32_t)), malloc(slots * sizeof(int32_t)), slots - 1},
                 .pairs = malloc(pairs * sizeof(Met))},
+        .moves = malloc(vectors * sizeof(Move) + 1),
+        .vectors = {malloc(vectors * width * sizeof(float) + 1), malloc(vectors * 2 * sizeof(float) + 1),
+                    malloc(3 * width * width / 4 * sizeof(float) + 1)},
     };
     if (room->met.set.rows)
         memset(room->met.set.rows, NO_ITEM, slots * sizeof(int32_t));
     return room->keys && room->sorting && room->near && room->next && room->ahead && room->entries && room->fresh &&
            room->previous && room->taken && room->worth && room->history && room->strength && room->met.set.rows &&
-           room->met.set.numbers && room->met.pairs;
+           room->met.set.numbers && room->met.pairs && room->moves && room->vectors.added && room->vectors.used &&
+           room->vectors.whole;
 }
 
 INLINE void free_room(Room *room)
 {
     void *used[] = {room->keys, room->sorting, room->near, room->next, room->ahead, room->entries, room->fresh,
                     room->previous, room->taken, room->worth, room->history, room->strength, room->met.set.rows,
-                    room->met.set.numbers, room->met.pairs};
+                    room->met.set.numbers, room->met.pairs, room->moves, room->vectors.added, room->vectors.used,
+                    room->vectors.whole};
     for (int64_t at = 0; at < (int64_t)(sizeof(used) / sizeof(*used)); at++)
         free(used[at]);
 }
 
 typedef struct { /* sums over the events of a block */
-    int64_t near, next, ahead, counted, sampled; /* numbers of links, of events that count, and of those with sampled pairs */
+    int64_t near, next, ahead, moves, counted, sampled; /* numbers of links, of events that count, and of those with sampled pairs */
     double facts[PROFILE];
 } Sums;
 
@@ -108,6 +117,8 @@ INLINE void look_at_event(const State *state, const Block *block, int64_t event,
         sums->next += links_following(history, held, item, again, room->next + sums->next);
     if (state->ahead.size)
         sums->ahead += links_ahead(history, held, item, again, room->ahead + sums->ahead);
+    if (state->sequence.width)
+        sums->moves += moves_to(history, held, item, again, room->moves + sums->moves);
     if (new && state->near.size)
         room->near[sums->near++] = (Key){meeting(item, NO_MEETING), 0};
     if (new && state->next.size)
@@ -168,6 +179,8 @@ int felrec_change(const State *state, const Block *block, Change *to)
             change_profile(state, block->count, sums.counted, sums.facts, to);
         if (state->rates)
             change_rates(state, sums.sampled, to);
+        if (state->sequence.width)
+            change_vectors(state, block, room.moves, sums.moves, room.keys, room.sorting, &room.vectors, to);
     }
     free_room(&room);
     return !enough;
@@ -273,6 +286,15 @@ int64_t felrec_apply(const State *state, const Change *change)
     write_counts(&state->ahead, change->ahead_rows, change->ahead, &ahead);
     write_vectors(&state->of_items, state->user_lengths, change->user_rows, change->users, change->user_vectors);
     write_vectors(&state->of_users, state->item_lengths, change->item_rows, change->items, change->item_vectors);
+    const Sequence *sequence = &state->sequence;
+    if (sequence->width) {
+        write_rows(sequence->vectors, sequence->width * sizeof(float), change->sequence_rows, change->sequence,
+                   change->sequence_vectors);
+        write_rows(state->masses, 2 * sizeof(float), change->sequence_rows, change->sequence, change->sequence_masses);
+        const int64_t bytes = sequence->width * sequence->width / 4 * sizeof(float);
+        memcpy((float *)state->spread, change->sequence_spread, 2 * bytes);
+        memcpy((float *)state->whitening, change->sequence_whitening, change->whitening * bytes);
+    }
     if (state->profile)
         memcpy((float *)state->profile, change->profile_means, change->profile * PROFILE * sizeof(float));
     if (state->rates)

@@ -18,6 +18,9 @@ typedef struct {
     Encoder of_users, of_items;
     float seed_share; /* how much of its seed an item keeps */
     float *user_lengths, *item_lengths; /* lengths of the vectors */
+    Sequence sequence;
+    const float *masses; /* (rows, 2) of the vectors of the sequence: their lengths before */
+    const float *spread, *whitening; /* (2, width / 2, width / 2) of what was added to vectors */
 } State;
 
 typedef struct { /* in time order */
@@ -31,7 +34,7 @@ typedef struct { /* in time order */
 } Block;
 
 typedef struct { /* new values of some rows, by table; rows ascend */
-    int64_t users, items, trend, log, near, next, ahead, profile, rates; /* numbers of rows */
+    int64_t users, items, trend, log, near, next, ahead, profile, rates, sequence, whitening; /* numbers of rows */
     int32_t *user_rows, *user_ring;
     int64_t *user_count;
     int32_t *item_rows, *item_ring;
@@ -53,6 +56,8 @@ typedef struct { /* new values of some rows, by table; rows ascend */
     float *profile_means;
     float *rate_counts;
     float *user_vectors, *item_vectors;
+    int32_t *sequence_rows;
+    float *sequence_vectors, *sequence_masses, *sequence_spread, *sequence_whitening;
 } Change;
 
 #endif

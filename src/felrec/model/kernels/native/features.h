@@ -6,6 +6,7 @@
 #include "bounds.h"
 #include "buckets.h"
 #include "pairs.h"
+#include "sequence.h"
 
 typedef struct { /* up to LANES pairs */
     const Pair *pairs[LANES];
@@ -16,7 +17,7 @@ typedef struct { /* up to LANES pairs */
 } Block;
 
 /* What a pair must have, or its feature is zero. */
-enum { WITH_COSINE = KINDS, OF_ALL = 2 * KINDS }; /* OF_ALL: shared by all pairs of a query, and part of its bias */
+enum { WITH_COSINE = KINDS, OF_ALL = 2 * KINDS, WITH_MATCH = 4 * KINDS }; /* OF_ALL: shared by all pairs of a query, and part of its bias */
 static const uint16_t NEEDED[FEATURES] = {
     HAD, HAD, HAD, HAD, HAD, HAD, HAD, OF_ALL, OF_ALL,
     LINKED, LINKED, FROM_NEWEST, LINKED, LINKED, FROM_NEWEST, FROM_NEWEST,
@@ -24,6 +25,7 @@ static const uint16_t NEEDED[FEATURES] = {
     HAD, LINKED, FROM_NEWEST << 1, /* hit rates */
     0, 0, WITH_COSINE, /* context */
     LINKED << 2, LINKED << 2, FROM_NEWEST << 2, LINKED << 2, LINKED << 2, FROM_NEWEST << 2, FROM_NEWEST << 2,
+    WITH_MATCH,
 };
 
 /* The features that pairs of these kinds can have, ascending. Returns how many they are. */
@@ -98,7 +100,7 @@ INLINE float cosine_of(const Tables *tables, const float *user, int32_t row)
     return dot(user, encoder->vectors + row * encoder->width, encoder->width) * item_of(tables, row)->trust;
 }
 
-INLINE void context_features(const Tables *tables, const float *user, Block *block)
+INLINE void context_features(const Tables *tables, const float *user, const float *wanted, Block *block)
 {
     for (int lane = 0; lane < LANES; lane++) {
         const Item *item = block->items[lane];
@@ -106,7 +108,8 @@ INLINE void context_features(const Tables *tables, const float *user, Block *blo
         block->x[CONTEXT][lane] = item->log_events;
         block->x[CONTEXT + 1][lane] = item->score;
         block->x[CONTEXT + 2][lane] = cosine;
-        block->scores[lane] = item->score + cosine;
+        block->x[MATCH][lane] = match_of(&tables->sequence, wanted, block->pairs[lane]->row);
+        block->scores[lane] = item->score + cosine + block->x[MATCH][lane];
     }
 }
 
@@ -116,7 +119,7 @@ INLINE void block_features(const Collected *all, const float *user, const int32_
                            Block *block)
 {
     const Tables *tables = all->tables;
-    block->kinds = tables->encoder.width ? WITH_COSINE : 0;
+    block->kinds = (tables->encoder.width ? WITH_COSINE : 0) | (tables->sequence.width ? WITH_MATCH : 0);
     for (int lane = 0; lane < LANES; lane++) /* of the next block */
         __builtin_prefetch(tables->items + all->pairs[numbers[lane + LANES < count ? lane + LANES : 0]].row);
     for (int lane = 0; lane < LANES; lane++) {
@@ -124,7 +127,7 @@ INLINE void block_features(const Collected *all, const float *user, const int32_
         block->items[lane] = item_of(tables, pair->row);
         block->kinds |= pair->kind;
     }
-    context_features(tables, user, block);
+    context_features(tables, user, all->wanted, block);
     if (block->kinds & HAD) {
         memset(block->x[OWN], 0, 7 * sizeof(block->x[0]));
         memset(block->x[RATES], 0, sizeof(block->x[0]));

@@ -15,6 +15,7 @@ enum { PARTS = TOGETHER / LANES };
 
 typedef struct { /* of up to TOGETHER queries; mirrored in learning.py */
     const float *users;       /* (queries, width) */
+    const float *wanted;      /* (queries, width of the sequence) */
     const int32_t *targets;   /* (queries) */
     const float *item_scores; /* (members, catalogue) */
     const float *last_bias;   /* (members) of the pair network */
@@ -22,6 +23,7 @@ typedef struct { /* of up to TOGETHER queries; mirrored in learning.py */
     float weight;             /* of a query and a member in the loss */
     float *losses;            /* (queries) */
     float *of_users;          /* gradients, in the layout of what they are of; zero before */
+    float *of_wanted;
     float *of_items;
     float *of_log_trust; /* (catalogue) */
     PairGradients of_pairs;
@@ -63,7 +65,8 @@ INLINE Span learn_pairs(const Tables *tables, const Questions *asked, int64_t qu
     const PairNetwork *network = &tables->network;
     const int64_t members = network->members, hidden = network->hidden, all = members * hidden;
     const int64_t taken = begin_query(tables, asked, query, room);
-    const Collected found = collect(tables, asked, query, set, taken, room);
+    const float *wanted = on->wanted + query * tables->sequence.width;
+    const Collected found = collect(tables, asked, query, set, taken, wanted, room);
     const int64_t count = group_pairs(&found, room->order, on->rows + begin);
     const Span span = {begin, begin + count, shared_features(&found)};
     bias_of(tables, &span.shared, room->bias);
@@ -76,7 +79,7 @@ INLINE Span learn_pairs(const Tables *tables, const Questions *asked, int64_t qu
             for (int64_t member = 0; member < members; member++)
                 on->gains[(at + row) * members + member] =
                     dot(tile->two + row * all + member * hidden, network->last + member * hidden, hidden) +
-                    on->last_bias[member];
+                    on->last_bias[member] + on->features[(at + row) * FEATURES + MATCH];
     }
     return span;
 }
@@ -198,6 +201,20 @@ INLINE void learn_member(const Tables *tables, const Questions *asked, const Lea
     }
 }
 
+/* Gradients of what is wanted, from those of the gains: a match is part of the gain of every member. */
+INLINE void match_back(const Tables *tables, const Learning *on, const Span *span, float *of_wanted)
+{
+    const Sequence *sequence = &tables->sequence;
+    const int64_t members = tables->network.members, width = sequence->width;
+    for (int64_t at = span->begin; width && at < span->end; at++) {
+        float gradient = 0;
+        for (int64_t member = 0; member < members; member++)
+            gradient += on->back[at * members + member];
+        if (on->rows[at] < sequence->rows)
+            add_product(1, &gradient, 1, 1, sequence->vectors + on->rows[at] * width, width, width, of_wanted, width);
+    }
+}
+
 /* Gradients of the pair network from those of the gains. */
 INLINE void network_back(const Tables *tables, const Questions *asked, Learning *on, const Span *spans,
                          const Room *room, Tile *tile, float *of_bias)
@@ -246,6 +263,8 @@ int felrec_learn(const Tables *tables, const Questions *asked, Learning *on)
         }
         for (int64_t member = 0; member < tables->network.members; member++)
             learn_member(tables, asked, on, member, spans, of);
+        for (int64_t query = 0; query < asked->count; query++)
+            match_back(tables, on, spans + query, on->of_wanted + query * tables->sequence.width);
         network_back(tables, asked, on, spans, &room, &tile, activations + 3 * TILE * all);
     }
     free(set.rows);

@@ -19,7 +19,8 @@ from felrec.peers import ALONE, Peers
 from felrec.recommender import Queries
 
 _TOGETHER = 32  # queries at a time, as in learning.c
-_FEATURES = 36
+_FEATURES = 37
+_OF_QUERIES = ("losses", "users", "wanted")  # one row for each query
 
 Floats = NDArray[np.float32]
 
@@ -30,9 +31,9 @@ class _PairGradients(Structure):
 
 class _Learning(Structure):
     _fields_ = (
-        *((name, c_void_p) for name in ("users", "targets", "item_scores", "last_bias", "transposed")),
+        *((name, c_void_p) for name in ("users", "wanted", "targets", "item_scores", "last_bias", "transposed")),
         ("weight", c_float),
-        *((name, c_void_p) for name in ("losses", "of_users", "of_items", "of_log_trust")),
+        *((name, c_void_p) for name in ("losses", "of_users", "of_wanted", "of_items", "of_log_trust")),
         ("of_pairs", _PairGradients),
         *((name, c_void_p) for name in ("scores", "features", "gains", "back", "rows")),
     )
@@ -43,13 +44,15 @@ class Inputs:
     """What the loss of queries depends on, beside the tables."""
 
     users: Floats  # (B, D)
+    wanted: Floats  # (B, D) by the sequence
     targets: Rows  # (B,)
     item_scores: Floats  # (members, C)
     last_bias: Floats  # (members,) of the pair network
     transposed: Floats  # (members, outputs, inputs) its second layer
 
     def __getitem__(self, piece: slice) -> Inputs:
-        return Inputs(self.users[piece], self.targets[piece], self.item_scores, self.last_bias, self.transposed)
+        of_queries = (self.users[piece], self.wanted[piece], self.targets[piece])
+        return Inputs(*of_queries, self.item_scores, self.last_bias, self.transposed)
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Gradients:
 
     losses: Floats  # (B,) in all the loss
     users: Floats  # (B, D)
+    wanted: Floats  # (B, D)
     items: Floats  # (members, C)
     log_trust: Floats  # (C,)
     first: Floats  # of the pair network, as in tables.h
@@ -68,10 +72,10 @@ class Gradients:
     last_bias: Floats
 
     @classmethod
-    def zeros(cls, queries: int, width: int, catalogue: int, members: int, hidden: int) -> Gradients:
+    def zeros(cls, queries: int, widths: tuple[int, int], catalogue: int, members: int, hidden: int) -> Gradients:
         """For this many queries."""
         of_pairs = ((_FEATURES, members * hidden), (members, hidden), (members, hidden, hidden), (members, hidden))
-        shapes = ((queries,), (queries, width), (members, catalogue), (catalogue,), *of_pairs)
+        shapes = ((queries,), *((queries, width) for width in widths), (members, catalogue), (catalogue,), *of_pairs)
         return cls(*(np.zeros(shape, np.float32) for shape in (*shapes, (members, hidden), (members,))))
 
 
@@ -82,7 +86,8 @@ def learn(tables: Tables, queries: Queries, inputs: Inputs, peers: Peers = ALONE
     """
     starts = range(0, len(queries), _TOGETHER)
     weight = 1 / (len(queries) * tables.network.members)
-    shape = (inputs.users.shape[1], tables.catalogue, tables.network.members, tables.network.hidden)
+    widths = (inputs.users.shape[1], inputs.wanted.shape[1])
+    shape = (widths, tables.catalogue, tables.network.members, tables.network.hidden)
     found = [Gradients.zeros(len(inputs.targets[start : start + _TOGETHER]), *shape) for start in starts]
 
     def work(number: int) -> None:
@@ -93,7 +98,7 @@ def learn(tables: Tables, queries: Queries, inputs: Inputs, peers: Peers = ALONE
     peers.complete([list(vars(one).values()) for one in found])
     fields = {name: [getattr(one, name) for one in found] for name in vars(found[0])}
     return Gradients(
-        **{name: np.concatenate(parts) if name in ("losses", "users") else sum(parts) for name, parts in fields.items()}
+        **{name: np.concatenate(parts) if name in _OF_QUERIES else sum(parts) for name, parts in fields.items()}
     )
 
 
@@ -110,10 +115,11 @@ def _learn_piece(tables: Tables, queries: Queries, inputs: Inputs, weight: float
     of_pairs = (found.first, found.first_bias, found.second, found.second_bias, found.last, found.last_bias)
     learning = _Learning(
         address(inputs.users, "f4"),
+        address(inputs.wanted, "f4"),
         address(inputs.targets, "i4"),
         *(address(array, "f4") for array in (inputs.item_scores, inputs.last_bias, inputs.transposed)),
         weight,
-        *(array.ctypes.data for array in (found.losses, found.users, found.items, found.log_trust)),
+        *(array.ctypes.data for array in (found.losses, found.users, found.wanted, found.items, found.log_trust)),
         _PairGradients(*(array.ctypes.data for array in of_pairs)),
         _scratch("scores", tables.catalogue * _TOGETHER),
         _scratch("features", pairs * _FEATURES),

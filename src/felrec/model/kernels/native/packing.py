@@ -15,11 +15,12 @@ from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.paper.encoder import ITEM_SEQUENCE
 from felrec.model.signals.item_links import ItemLinks
 from felrec.model.signals.repetition import Repetition
+from felrec.model.signals.sequence import Sequence
 from felrec.model.signals.signal_set import SignalSet
 from felrec.model.signals.vectors import SOFT, Vectors
 
 Floats = NDArray[np.float32]
-_FEATURES = 36  # as in tables.h, where every signal has its place
+_FEATURES = 37  # as in tables.h, where every signal has its place
 
 
 class Packer:
@@ -103,16 +104,26 @@ class Packer:
             SOFT,
         )
 
+    def sequence(self, sequence: Sequence | None) -> native.Sequence:
+        """The network that reads a sequence, and the vectors of items; these may move when they grow."""
+        if sequence is None:
+            return native.Sequence()
+        network, vectors = sequence.network, sequence.vectors.room
+        sizes = (network.width, network.size, network.heads, network.inner)
+        return native.Sequence(
+            *sizes, self.at(_flat(network.parts()), "f4"), self.at(vectors, "f4"), len(sequence.vectors)
+        )
+
 
 def feature_places(signals: SignalSet) -> NDArray[np.int64]:
     """Where tables.h has the inputs of the pair network, without those of the log."""
     of_signals = ((signals.repetition, 0, 9), (signals.together, 9, 16), (signals.follows, 16, 23))
     places = [np.arange(start, stop) for signal, start, stop in of_signals if signal]
     if signals.ahead:
-        places.append(np.arange(29, _FEATURES))
+        places.append(np.arange(29, 36))
     if signals.hit_rates:
         places.append(np.array([23 + nth for nth, (signal, _, _) in enumerate(of_signals) if signal]))
-    return np.concatenate([*places, np.arange(26, 29)])
+    return np.concatenate([*places, np.arange(26, 29), np.arange(36, 37 if signals.sequence else 36)])
 
 
 def pair_biases(ensemble: MLPEnsemble, log_features: Tensor) -> Floats:

@@ -56,6 +56,7 @@ typedef struct { /* one query while its pairs are collected */
     int64_t count;
     float user_events, newest; /* minutes since the user's newest event */
     float newest_events;       /* of the user's newest item, plus one */
+    const float *wanted;       /* what the sequence says that the user wants */
 } Collected;
 
 /* Ask the memory for what is kept of an item: it arrives while further pairs are collected. */
@@ -66,6 +67,9 @@ INLINE void fetch(const Tables *tables, int64_t row)
     __builtin_prefetch(tables->item_events + row);
     for (int64_t at = 0; at < encoder->width; at += LANES)
         __builtin_prefetch(encoder->vectors + row * encoder->width + at);
+    const Sequence *sequence = &tables->sequence;
+    for (int64_t at = 0; at < sequence->width; at += LANES)
+        __builtin_prefetch(sequence->vectors + row * sequence->width + at);
 }
 
 /* Ask the memory for the links of the newest of `taken` items. */

@@ -12,6 +12,7 @@
 #include "features.h"
 #include "network.h"
 #include "pairs.h"
+#include "sequence.h"
 #include "tables.h"
 
 INLINE int is_left_out(const Questions *asked, int64_t query, int32_t row)
@@ -57,7 +58,7 @@ typedef struct {
     Pair *pairs;
     int32_t *order, *rows; /* of the pairs that can be recommended */
     float *scores;         /* theirs */
-    float *encoder, *bias, (*network)[LANES];
+    float *encoder, *sequence, *wanted, *bias, (*network)[LANES];
     int64_t *alive;
 } Room;
 
@@ -74,31 +75,33 @@ INLINE int make_room(Room *room, const Tables *tables, const Questions *asked)
     room->rows = malloc((pairs + 1) * sizeof(int32_t));
     room->scores = malloc((pairs + LANES) * sizeof(float));
     room->encoder = malloc(encoder_room(&tables->encoder, length) * sizeof(float) + 64);
+    room->sequence = malloc(sequence_room(&tables->sequence, length) * sizeof(float) + 64);
+    room->wanted = malloc(tables->sequence.width * sizeof(float) + 64);
     room->network = malloc((tables->network.hidden + 1) * sizeof(*room->network));
     room->bias = malloc((hidden + 1) * sizeof(float));
     room->alive = malloc((tables->network.hidden + 1) * sizeof(int64_t));
     return room->numbers && room->history && room->pairs && room->order && room->rows && room->scores &&
-           room->encoder && room->network && room->bias && room->alive;
+           room->encoder && room->sequence && room->wanted && room->network && room->bias && room->alive;
 }
 
 INLINE void free_room(Room *room)
 {
-    void *used[] = {room->numbers, room->history, room->pairs,   room->order, room->rows,
-                    room->scores,  room->encoder, room->network, room->bias,  room->alive};
+    void *used[] = {room->numbers, room->history,  room->pairs,  room->order,   room->rows, room->scores,
+                    room->encoder, room->sequence, room->wanted, room->network, room->bias, room->alive};
     for (int64_t at = 0; at < (int64_t)(sizeof(used) / sizeof(*used)); at++)
         free(used[at]);
 }
 
-/* Collect the pairs of a query: room->pairs, and their rows in `set`. */
+/* Collect the pairs of a query: room->pairs, and their rows in `set`; `wanted` is what its sequence says. */
 INLINE Collected collect(const Tables *tables, const Questions *asked, int64_t query, Set *set, int64_t taken,
-                         const Room *room)
+                         const float *wanted, const Room *room)
 {
     const int64_t user = asked->users[query];
     int64_t events = asked->pending_stops[query] - asked->pending_starts[query];
     events += user < tables->users.owners ? tables->users.count[user] : 0;
     set->numbers = room->numbers;
     clear_set(set, room->slots < FIRST_SLOTS ? room->slots : FIRST_SLOTS);
-    Collected all = {.tables = tables, .questions = asked, .query = query, .set = set, .pairs = room->pairs,
+    Collected all = {.tables = tables, .questions = asked, .query = query, .set = set, .pairs = room->pairs, .wanted = wanted,
                      .user_events = events > 1 ? (float)events : 1, .newest = NEVER,
                      .newest_events = 1 + (float)events_of(tables, taken ? room->history[taken - 1] : 0)};
     if (tables->own.size)
@@ -146,7 +149,9 @@ INLINE int64_t score_pairs(const Tables *tables, const Questions *asked, int64_t
     const int64_t taken = begin_query(tables, asked, query, room);
     if (tables->encoder.width)
         encode_user(&tables->encoder, room->history, taken, tables->users.length, room->encoder, user);
-    const Collected all = collect(tables, asked, query, set, taken, room);
+    if (tables->sequence.width)
+        read_sequence(&tables->sequence, room->history, taken, tables->users.length, room->sequence, room->wanted);
+    const Collected all = collect(tables, asked, query, set, taken, room->wanted, room);
     const int64_t count = group_pairs(&all, room->order, room->rows);
     const Shared shared = shared_features(&all);
     bias_of(tables, &shared, room->bias);

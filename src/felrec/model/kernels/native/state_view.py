@@ -17,6 +17,7 @@ from felrec.model.paper.encoder import ITEM_SEQUENCE, USER_SEQUENCE
 from felrec.model.signals.item_links import ItemLinks
 from felrec.model.signals.repetition import Repetition
 from felrec.model.signals.seeds import SeededCache
+from felrec.model.signals.sequence import Sequence
 from felrec.model.signals.signal_set import SignalSet
 from felrec.model.signals.trend import Trend
 from felrec.model.signals.vectors import SOFT, Vectors
@@ -45,6 +46,11 @@ class StateView:
         if signals.hit_rates:
             state.cells = signals.hit_rates.counts.shape[1]
             tables.follow(state, "rates", "f4", signals.hit_rates, "counts")
+        if signals.sequence:
+            follow_sequence(tables, state.sequence, signals.sequence)
+            tables.follow(state, "masses", "f4", signals.sequence.masses, "room")
+            tables.follow(state, "spread", "f4", signals.sequence, "spread")
+            tables.follow(state, "whitening", "f4", signals.sequence, "whitening")
         self._encoders = _Encoders(signals.vectors, state) if signals.vectors else None
 
     def current(self) -> int:
@@ -79,6 +85,12 @@ def follow_trend(tables: MovingTables, at: native.Trend, trend: Trend) -> None:
     """Let a structure follow the counts of a trend, but for the number of items."""
     tables.follow_columns(at, trend.counts.growing, _OF_TREND, "rows")
     tables.follow(at, "log", "i8", trend.counts, "log")
+
+
+def follow_sequence(tables: MovingTables, at: native.Sequence, sequence: Sequence) -> None:
+    """Let a structure follow the vectors of items."""
+    at.width = sequence.network.width
+    tables.follow_columns(at, {"vectors": sequence.vectors}, {"vectors": "f4"}, "rows")
 
 
 class _Encoders:

@@ -9,7 +9,7 @@
 enum { CHUNK = 256, PERIODS = 16 }; /* items with a common upper bound; periods for which it has one (bounds.h) */
 
 /* Features of a pair, in the order of the pair network's weights; those of the log are part of its first bias. */
-enum { OWN = 0, NEAR = 9, NEXT = 16, RATES = 23, CONTEXT = 26, AHEAD = 29, FEATURES = 36 };
+enum { OWN = 0, NEAR = 9, NEXT = 16, RATES = 23, CONTEXT = 26, AHEAD = 29, MATCH = 36, FEATURES = 37 };
 
 typedef struct { /* the newest counterparts of each owner, as rings */
     const int32_t *ring;
@@ -61,6 +61,13 @@ typedef struct { /* the encoder of a history; all weights in one array, in the o
     int64_t rows, side;   /* side 0: vectors of users, 1: of items; a row that was never written depends on it */
     float softness; /* added to the squared length of a vector */
 } Encoder;
+
+typedef struct { /* the network that reads a sequence; all weights in one array, in the order of sequence.h */
+    int64_t width, size, heads, inner; /* of vectors, and inside; width 0: the model does not have this signal */
+    const float *weights;
+    const float *vectors; /* (rows, width) of items */
+    int64_t rows;
+} Sequence;
 
 enum { HORIZONS = 7 }; /* half-lives */
 
@@ -118,6 +125,7 @@ typedef struct {
     const float *rates;
     PairNetwork network;
     Encoder encoder;
+    Sequence sequence;
     int64_t catalogue;
     Item *items;
     int64_t moment; /* the last one of the trend */

@@ -81,6 +81,20 @@ class Encoder(Structure):
     )
 
 
+class Sequence(Structure):
+    """The network that reads a sequence, and the vectors of items."""
+
+    _fields_ = (
+        ("width", c_int64),
+        ("size", c_int64),
+        ("heads", c_int64),
+        ("inner", c_int64),
+        ("weights", c_void_p),
+        ("vectors", c_void_p),
+        ("rows", c_int64),
+    )
+
+
 class Trend(Structure):
     """Decayed counts of each item; all zero for a model without this signal."""
 
@@ -125,6 +139,7 @@ class Tables(Structure):
         ("rates", c_void_p),
         ("network", PairNetwork),
         ("encoder", Encoder),
+        ("sequence", Sequence),
         ("catalogue", c_int64),
         ("items", c_void_p),
         ("moment", c_int64),
