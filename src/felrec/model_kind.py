@@ -31,7 +31,7 @@ class ModelKind:
 
     def divide(self, given: dict[str, Any]) -> tuple[Settings, TrainingSettings]:
         """The settings of the model and of its training, from `given` and the model's defaults."""
-        return divide(self.with_recipe({**self.training, **given}), self.settings, self.name)
+        return divide({**self.training, **self.with_recipe(given)}, self.settings, self.name)
 
     def with_recipe(self, given: dict[str, Any]) -> dict[str, Any]:
         """Replace the setting `recipe`, if given, by the settings it stands for; other given settings win."""

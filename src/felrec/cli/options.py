@@ -132,8 +132,8 @@ class SettingsOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A named set of settings, which --config and --set override. FELRec-Q and -P have 'ordinary', for "
-            "logs of 100,000 to 3 million events.",
+            help="A named set of settings, which --config and --set override. FELRec-S has 'sequence', for "
+            "logs with long histories; FELRec-Q and -P have 'ordinary', for logs of 100,000 to 3 million events.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="S", help="Seed of weights, dropout and queues.")] = None

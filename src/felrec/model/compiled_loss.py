@@ -18,6 +18,12 @@ from felrec.model.signals.signal_set import SignalSet
 from felrec.peers import ALONE, Peers
 from felrec.recommender import Queries
 
+LEAST_SHARE = 0.005
+"""Pairs with a smaller share of a softmax are drawn by lot for their gradients, which stay right in the mean.
+
+With 0 all are computed: a training takes half as long again and is no better (docs/performance.md).
+"""
+
 
 class CompiledLoss:
     """The loss of queries about all items of a catalogue (rows 0, 1, 2, …), each of which has events."""
@@ -60,6 +66,7 @@ class CompiledLoss:
             np.ascontiguousarray(scores.numpy().T),
             torch.cat([layer.bias for layer in last]).numpy(),
             torch.stack([layer.weight for layer in second]).numpy(),
+            LEAST_SHARE,
         )
         return learn(self._tables(log_trust.exp()), queries, inputs, self._peers)
 

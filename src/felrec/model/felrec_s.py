@@ -1,10 +1,11 @@
 """FELRec-S: a list of signals and two small networks.
 
-    score(user, item) = item network(item features) + pair network(pair features) + cosine(user, item)
+    score(user, item) = item network(item features) + pair network(pair features) + match(sequence, item)
+                        + cosine(user, item)
 
-The item part is the same for every user. Pairs are the few hundred items that a signal has features for. The cosine is
-that of FELRec's cached vectors. Training is the softmax over the whole catalogue of what would have been served just
-before each event.
+The item part is the same for every user. Pairs are the few hundred items that a signal has features for. The match of
+a pair is what the signal `sequence` adds, the cosine is that of FELRec's cached vectors; both are off by default.
+Training is the softmax over the whole catalogue of what would have been served just before each event.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from felrec.model.compiled_loss import CompiledLoss
 from felrec.model.compiled_ranking import CompiledRanking
 from felrec.model.counted_vectors import CountedVectors
 from felrec.model.explanation import explain
-from felrec.model.felrec_s_settings import FELRecSSettings
+from felrec.model.felrec_s_settings import SEQUENCE, FELRecSSettings
 from felrec.model.item_scores import ItemScores
 from felrec.model.kernels.native.library import library
 from felrec.model.mlp_ensemble import MLPEnsemble
@@ -455,4 +456,5 @@ FELREC_S = ModelKind(
     FELRecSSettings,
     lambda settings, seed, device, sizes: felrec_s(settings, seed, device),
     {"epochs": 2, "batch_size": 256, "optimizer": "adamw", "lr": 0.01, "weight_decay": 0.01, "trained_share": 0.5},
+    recipes={"sequence": SEQUENCE},
 )

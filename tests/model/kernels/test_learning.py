@@ -12,6 +12,7 @@ from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.data.synthetic import synthetic_log
 from felrec.evaluation.protocols import replay
+from felrec.model import compiled_loss
 from felrec.model import felrec_s as felrec_s_module
 from felrec.model.compiled_loss import CompiledLoss
 from felrec.model.felrec_s import FELRecS, felrec_s
@@ -47,12 +48,14 @@ def check(made: FELRecS, seen: Events, batch: Events, monkeypatch: pytest.Monkey
     made.reset()
     replay(made, seen, block=20)
     state, recent_users = made.state(), made.memory()
-    compiled_loss, compiled = gradients(made, state, batch)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_loss, "LEAST_SHARE", 0.0)  # all gradients, none by lot
+        value, compiled = gradients(made, state, batch)
     made.load_memory(recent_users)
     with monkeypatch.context() as patch:
         patch.setattr(felrec_s_module, "library", lambda: None)
         loss, reference = gradients(made, state, batch)
-    assert compiled_loss == pytest.approx(loss, rel=1e-4, abs=1e-4)
+    assert value == pytest.approx(loss, rel=1e-4, abs=1e-4)
     assert compiled.keys() == reference.keys()
     for name, gradient in reference.items():
         near = 1e-4 * max(1.0, float(gradient.norm(torch.inf)) if gradient.numel() else 0.0)
@@ -81,6 +84,24 @@ def test_a_lift_of_new_items_has_the_same_gradients(monkeypatch: pytest.MonkeyPa
     lifts = made._lifts(np.arange(made.signals.recent.items.owners, dtype=np.int32))
     assert lifts is not None
     assert lifts.max() > 0.1
+
+
+def test_gradients_by_lot_are_right_in_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = randomised(felrec_s(FELRecSSettings(members=2)), 3)
+    replay(made, LOG[:2_500])
+    state, found = made.state(), {}
+    for least in (0.0, 0.2):  # by lot nearly everywhere
+        monkeypatch.setattr(compiled_loss, "LEAST_SHARE", least)
+        means = []
+        for trial in range(150):  # weights that hardly differ draw other lots
+            with torch.no_grad():
+                made.item_slopes.fill_(0.3 + trial * 1e-5)
+            means.append(gradients(made, state, LOG[2_500:2_564])[1]["pair_network.networks.0.0.weight"])
+        found[least] = torch.stack(means)
+    exact, drawn = found[0.0].mean(dim=0), found[0.2].mean(dim=0)
+    noise = found[0.2].std(dim=0) / 150**0.5
+    assert (found[0.2][0] - found[0.0][0]).abs().max() > 1e-3  # otherwise nothing was drawn
+    assert ((drawn - exact).abs() < 5 * noise + 1e-4).all()
 
 
 def test_gradients_do_not_depend_on_threads() -> None:

@@ -14,6 +14,7 @@ from felrec.evaluation.protocols import replay
 from felrec.model.felrec_s import FELRecS, felrec_s
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.signals.sequence import Sequence, _whitened
+from felrec.model.signals.signal import Floats
 from felrec.recommender import ErasureContext, Queries
 
 GROUP = 10  # items of a kind
@@ -77,13 +78,13 @@ def test_vectors_have_unit_length_and_do_not_collapse() -> None:
 
 def test_newton_steps_follow_the_inverse_root_of_a_changing_spread() -> None:
     random = np.random.default_rng(1)
-    spread, root = np.eye(16, dtype=np.float32) / 16, np.eye(16, dtype=np.float32)
-    direction = random.normal(size=16).astype(np.float32)
+    root: Floats = np.eye(16, dtype=np.float32)
+    spread: Floats = root / np.float32(16)
+    direction = random.normal(size=16)
     direction /= np.linalg.norm(direction)
+    now = 0.6 * np.outer(direction, direction) + 0.025 * np.eye(16)
     for _ in range(300):
-        spread = (spread + 0.01 * (0.6 * np.outer(direction, direction) + 0.025 * np.eye(16) - spread)).astype(
-            np.float32
-        )
+        spread = (spread + 0.01 * (now - spread)).astype(np.float32)
         root = _whitened(spread, root)
     whole = spread * (16 / np.trace(spread)) + 0.02 * np.eye(16)
     np.testing.assert_allclose(root @ whole @ root, np.eye(16), atol=1e-3)

@@ -21,6 +21,7 @@ typedef struct { /* of up to TOGETHER queries; mirrored in learning.py */
     const float *last_bias;   /* (members) of the pair network */
     const float *transposed;  /* its second layer, (members, outputs, inputs) */
     float weight;             /* of a query and a member in the loss */
+    float least;              /* share of a softmax below which a pair is drawn by lot for its gradient; 0: none is */
     float *losses;            /* (queries) */
     float *of_users;          /* gradients, in the layout of what they are of; zero before */
     float *of_wanted;
@@ -201,6 +202,30 @@ INLINE void learn_member(const Tables *tables, const Questions *asked, const Lea
     }
 }
 
+/* Keep all pairs with a large share of the softmax, and of the others only some, by lot, with larger gradients: right in
+ * the mean. Most pairs are hardly ever taken, and a gradient costs three times as much as a score. The lot is a hash. */
+INLINE void thin_out(const Learning *on, int64_t members, Span *span)
+{
+    int64_t kept = span->begin;
+    for (int64_t at = span->begin; at < span->end; at++) {
+        const float *back = on->back + at * members;
+        float most = 0;
+        for (int64_t member = 0; member < members; member++)
+            most = fabsf(back[member]) > most ? fabsf(back[member]) : most;
+        const float chance = most / (on->least * on->weight);
+        uint32_t bits;
+        memcpy(&bits, &most, sizeof(bits));
+        const uint64_t lot = splitmix64((uint64_t)on->rows[at] << 32 | bits) >> 40;
+        if (chance < 1 && (float)lot >= chance * (1 << 24))
+            continue;
+        memmove(on->features + kept * FEATURES, on->features + at * FEATURES, FEATURES * sizeof(float));
+        for (int64_t member = 0; member < members; member++)
+            on->back[kept * members + member] = back[member] / (chance < 1 ? chance : 1);
+        kept++;
+    }
+    span->end = kept;
+}
+
 /* Gradients of what is wanted, from those of the gains: a match is part of the gain of every member. */
 INLINE void match_back(const Tables *tables, const Learning *on, const Span *span, float *of_wanted)
 {
@@ -263,8 +288,11 @@ int felrec_learn(const Tables *tables, const Questions *asked, Learning *on)
         }
         for (int64_t member = 0; member < tables->network.members; member++)
             learn_member(tables, asked, on, member, spans, of);
-        for (int64_t query = 0; query < asked->count; query++)
+        for (int64_t query = 0; query < asked->count; query++) {
             match_back(tables, on, spans + query, on->of_wanted + query * tables->sequence.width);
+            if (on->least > 0)
+                thin_out(on, tables->network.members, spans + query);
+        }
         network_back(tables, asked, on, spans, &room, &tile, activations + 3 * TILE * all);
     }
     free(set.rows);

@@ -33,6 +33,7 @@ class _Learning(Structure):
     _fields_ = (
         *((name, c_void_p) for name in ("users", "wanted", "targets", "item_scores", "last_bias", "transposed")),
         ("weight", c_float),
+        ("least", c_float),
         *((name, c_void_p) for name in ("losses", "of_users", "of_wanted", "of_items", "of_log_trust")),
         ("of_pairs", _PairGradients),
         *((name, c_void_p) for name in ("scores", "features", "gains", "back", "rows")),
@@ -49,10 +50,11 @@ class Inputs:
     item_scores: Floats  # (members, C)
     last_bias: Floats  # (members,) of the pair network
     transposed: Floats  # (members, outputs, inputs) its second layer
+    least: float = 0  # share of a softmax below which a pair is drawn by lot for its gradient
 
     def __getitem__(self, piece: slice) -> Inputs:
         of_queries = (self.users[piece], self.wanted[piece], self.targets[piece])
-        return Inputs(*of_queries, self.item_scores, self.last_bias, self.transposed)
+        return Inputs(*of_queries, self.item_scores, self.last_bias, self.transposed, self.least)
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def _learn_piece(tables: Tables, queries: Queries, inputs: Inputs, weight: float
         address(inputs.targets, "i4"),
         *(address(array, "f4") for array in (inputs.item_scores, inputs.last_bias, inputs.transposed)),
         weight,
+        inputs.least,
         *(array.ctypes.data for array in (found.losses, found.users, found.wanted, found.items, found.log_trust)),
         _PairGradients(*(array.ctypes.data for array in of_pairs)),
         _scratch("scores", tables.catalogue * _TOGETHER),
