@@ -71,6 +71,11 @@ def test_what_cannot_be_resumed_or_read_is_said(splits: list[Split], tmp_path: P
         felrec.load(tmp_path / "w")
 
 
+def test_signals_of_one_log_are_refused(splits: list[Split], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="belongs to the vectors of one log; leave it out"):
+        pretrain(splits, tmp_path / "sequence", {**TINY, "recipe": "sequence"})
+
+
 def test_shipped_weights_beat_decayed_popularity_on_a_log_they_were_not_trained_on() -> None:
     split = split_log(synthetic_log(12_000, n_users=700, n_items=600, tastes=10, basket=3.0, seed=12_345).log)
     rivals = [DecayedPopularity(DecayedPopularitySettings(half_life=half_life)) for half_life in HALF_LIFE_CHOICES]

@@ -46,7 +46,11 @@ def pretrain(
         raise ConfigError("no training data; give logs, or --synthetic 8")
     check_name(out)
     kind = model_kind(MODEL)
-    own, training = kind.divide(_DEFAULTS | (settings or {}))
+    own, training = kind.divide(_DEFAULTS | kind.with_recipe(settings or {}))
+    if "sequence" in own.model_dump()["signals"]:
+        raise ConfigError(
+            "signals: what sequence learns belongs to the vectors of one log; leave it out of a pretraining"
+        )
     first = kind.build(own, training.seed, "cpu", splits[0].sizes)
     assert isinstance(first, FELRecS)
     models: list[Trainable] = [first, *(first.twin() for _ in splits[1:])]

@@ -17,7 +17,7 @@ from felrec.data.tables.trend_counts import TREND_HALF_LIVES
 from felrec.evaluation.protocols import replay
 from felrec.item_score_cache import ItemScoreCache
 from felrec.model.felrec_s import FELRecS, felrec_s
-from felrec.model.felrec_s_settings import FELRecSSettings
+from felrec.model.felrec_s_settings import SEQUENCE, FELRecSSettings
 from felrec.model.item_scores import ItemScores
 from felrec.model.signals.follows import Follows
 from felrec.model.signals.pairs import Candidates, PairFeatures
@@ -25,7 +25,7 @@ from felrec.model.signals.seeds import SeededCache, seeds
 from felrec.model.signals.signal_set import SIGNALS, SignalName
 from felrec.recommender import ErasureContext, Forgetting, Queries, Representing
 
-WITH_VECTORS: list[SignalName] = [name for name in SIGNALS if name != "hit-rates"]
+WITH_VECTORS: list[SignalName] = [name for name in SIGNALS if name not in ("sequence", "hit-rates")]
 SIZES = {"width": 16, "heads": 2, "feed_forward": 32, "history_length": 8}
 SMALL = FELRecSSettings(**SIZES, signals=WITH_VECTORS, own_items=16, near_items=16, next_items=8)
 EVENTS = synthetic_log(1_500, n_users=60, n_items=50, seed=3).log.events
@@ -54,6 +54,7 @@ def test_the_number_of_parameters_is_that_of_the_docs_and_does_not_grow() -> Non
     for made, parameters in (
         (felrec_s(FELRecSSettings()), 3_019),
         (felrec_s(FELRecSSettings(signals=WITH_VECTORS)), 42_639),
+        (felrec_s(FELRecSSettings(signals=SEQUENCE["signals"], history_length=64)), 56_939),
     ):
         assert made.parameter_count() == parameters
         made.observe(EVENTS)

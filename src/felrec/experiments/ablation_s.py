@@ -1,4 +1,4 @@
-"""Ablation of FELRec-S: how much each signal contributes, and what vectors would add."""
+"""Ablation of FELRec-S: how much each signal contributes, and what a sequence or vectors would add."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from felrec.experiments.outcome import Outcome
 from felrec.experiments.plots import Panel, Series, plot_dots
 from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
-from felrec.model.felrec_s_settings import DEFAULT_SIGNALS
+from felrec.model.felrec_s_settings import DEFAULT_SIGNALS, SEQUENCE
 from felrec.model.signals.signal_set import SignalName
 
 MODEL = "felrec-s"
@@ -37,6 +37,7 @@ WITH_VECTORS: list[SignalName] = [*DEFAULT_SIGNALS, "vectors"]
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("the default", {}),
     *((f"no {' or '.join(names)}", {"signals": without(*names)}) for names in ABLATED),
+    ("with sequence", {"signals": SEQUENCE["signals"]}),
     ("with vectors", {"signals": WITH_VECTORS}),
     ("with vectors, no auxiliary loss", {"signals": WITH_VECTORS, "item_loss": 0.0}),
 )
@@ -44,7 +45,7 @@ METRICS = ("rank", "hr@10", "mrr")
 
 
 def ablation_s(runner: ExperimentRunner, data: Sequence[Data], other: Data | None) -> Outcome:
-    """FELRec-S with one signal removed, or with vectors."""
+    """FELRec-S with one signal removed, with a sequence, or with vectors."""
     log = data[0]
     results = [runner.result(runner.trial(MODEL, name, **variant), log) for name, variant in VARIANTS]
     found = costs(results)
