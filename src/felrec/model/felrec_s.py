@@ -33,6 +33,7 @@ from felrec.model.signals.pairs import Candidates, PairFeatures, collect
 from felrec.model.signals.sequence_network import SequenceNetwork
 from felrec.model.signals.signal_set import SignalName, SignalSet
 from felrec.model.signals.vectors import VectorNetwork, Vectors
+from felrec.model.weight_names import name_in_files, without_vectors
 from felrec.model_kind import ModelKind
 from felrec.peers import ALONE
 from felrec.recommender import (
@@ -51,13 +52,6 @@ _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer ev
 _RECENT_USERS = 2048  # among which the auxiliary loss classifies the user of an event
 _MANY_ITEMS = 5_000  # from which on new items have their full weight and lift
 _ENOUGH_ITEMS = 2  # below, there is nothing to choose from
-_FILE_NAMES = (  # how runs and bundled weights name what is named otherwise here
-    ("vector_network.", ""),
-    ("item_network.", "popularity."),
-    ("pair_network.", "evidence."),
-    ("item_slopes", "trend"),
-)
-_OF_VECTORS = ("encoder.", "log_scale", "seed_share", "confidence")  # names in files of the vector network
 
 
 class FELRecS(LearnedWeights):
@@ -219,31 +213,22 @@ class FELRecS(LearnedWeights):
     def _pair_scores(
         self, queries: Queries, items: ItemScores, match: Tensor, silent: SignalName | None = None
     ) -> tuple[PairFeatures, Tensor]:
-        """What the pair network adds (M, members) for each pair."""
+        """What the pair network and the sequence add (M, members) for each pair."""
         found = self.pair_features(queries, items.candidates, silent)
         query, column = torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)
-        expected = items.served[column].to(self.device)
-        log_events = items.log_events[column].to(self.device)
-        context = [log_events, expected, match.detach()[query, column]]
-        fits = self._fits(queries, items.candidates.rows, query, column, silent)
+        expected, log_events = items.served[column].to(self.device), items.log_events[column].to(self.device)
+        context, matches = [log_events, expected, match.detach()[query, column]], torch.zeros(1, device=self.device)
+        if sequence := self.signals.sequence:
+            rows = items.candidates.rows[found.pairs.column]
+            matches = sequence.matches(queries, found.pairs.query, rows) * (silent != "sequence")
+            context.append(matches.detach())
         inputs = [
             torch.from_numpy(found.features).to(self.device),
-            torch.stack(context + ([] if fits is None else [fits.detach()]), dim=1),
+            torch.stack(context, dim=1),
             self._log_features().expand(len(query), -1),
         ]
-        gains: Tensor = self.pair_network(torch.cat(inputs, dim=1))
-        return found, gains if fits is None else gains + fits[:, None]
-
-    def _fits(
-        self, queries: Queries, rows: Rows, query: Tensor, column: Tensor, silent: SignalName | None
-    ) -> Tensor | None:
-        """How well the item of each pair (M,) fits what the user's sequence says; None without the signal."""
-        sequence = self.signals.sequence
-        if sequence is None:
-            return None
-        wanted = sequence.wanted(queries) * (silent != "sequence")
-        vectors = torch.from_numpy(sequence.vectors.read(rows[column.numpy()])).to(self.device)
-        return (wanted[query] * vectors).sum(dim=1)
+        gains: Tensor = self.pair_network(torch.cat(inputs, dim=1)) + matches[:, None]
+        return found, gains
 
     def _log_features(self) -> Tensor:
         profile = self.signals.profile
@@ -403,13 +388,13 @@ class FELRecS(LearnedWeights):
 
     def weights(self) -> Tensors:
         """All weights, by the names they have in files."""
-        return {_renamed(name): tensor for name, tensor in super().weights().items()}
+        return {name_in_files(name): tensor for name, tensor in super().weights().items()}
 
     def load_weights(self, weights: Tensors) -> None:
         """Restore what `weights` returned."""
-        names = {_renamed(name): name for name in self.state_dict()}
         if self.vector_network is None:  # a run of format 1 has these weights even if it does not use them
-            weights = {name: tensor for name, tensor in weights.items() if not name.startswith(_OF_VECTORS)}
+            weights = without_vectors(weights)
+        names = {name_in_files(name): name for name in self.state_dict()}
         super().load_weights({names.get(name, name): tensor for name, tensor in weights.items()})
         self.version += 1
 
@@ -440,14 +425,6 @@ def _add(scores: Tensor, found: PairFeatures, gains: Tensor) -> None:
     """Add the gain of each pair to its score."""
     at = torch.from_numpy(found.pairs.query), torch.from_numpy(found.pairs.column)
     scores.index_put_(at, gains.to(scores.dtype), accumulate=True)
-
-
-def _renamed(name: str) -> str:
-    """The name of a weight in files."""
-    for here, in_files in _FILE_NAMES:
-        if name.startswith(here):
-            return in_files + name.removeprefix(here)
-    return name
 
 
 FELREC_S = ModelKind(

@@ -22,7 +22,7 @@ from felrec.model.signals.item_links import WINDOW, linking
 from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.seeds import seeds
 from felrec.model.signals.sequence_network import SequenceNetwork
-from felrec.model.signals.signal import Floats
+from felrec.model.signals.signal import Floats, Ints
 from felrec.model.signals.trend import Trend
 from felrec.recommender import ErasureContext, Queries
 
@@ -56,6 +56,11 @@ class Sequence:
         device = self.network.positions.device
         wanted: Tensor = self.network(torch.from_numpy(vectors).to(device), torch.from_numpy(mask).to(device))
         return wanted
+
+    def matches(self, queries: Queries, query: Ints, rows: Rows) -> Tensor:
+        """How well items (M,) fit what the users of these queries (M,) want."""
+        wanted = self.wanted(queries)[torch.from_numpy(query)]
+        return (wanted * torch.from_numpy(self.vectors.read(rows)).to(wanted.device)).sum(dim=1)
 
     def change(self, block: BlockView) -> RowChange:
         """The vectors of all items that a block links, and of its new items; all from the vectors as they are."""
