@@ -90,6 +90,15 @@ def test_newton_steps_follow_the_inverse_root_of_a_changing_spread() -> None:
     np.testing.assert_allclose(root @ whole @ root, np.eye(16), atol=1e-3)
 
 
+def test_large_blocks_and_small_vectors_stay_finite() -> None:
+    made = felrec_s(FELRecSSettings(signals=["trend", "sequence"], sequence_width=2))  # opposite seeds cancel out
+    made.observe(two_kinds(20_000))
+    made.observe(two_kinds(20_000, seed=1))
+    assert all(values.isfinite().all() for values in made.state().values())
+    vectors = signal(made).vectors.values
+    np.testing.assert_allclose(np.abs(vectors[np.unique(two_kinds(20_000).items)]), 1, atol=1e-3)
+
+
 def test_before_training_nothing_is_wanted() -> None:
     made = model()
     replay(made, LOG[:500])

@@ -33,7 +33,9 @@ _FADE = 0.998  # of what a vector was, with each unit of what is added
 _SHRINKAGE = 10.0  # events that are added to those of an item, by which its share is divided
 _SEED = 0.01  # the mass of a vector that nothing was added to
 _HALF_LIFE = 20_000  # of the spread, in events
+_LARGEST_STEP = 0.02  # of the spread: after a larger one Newton's method might not find the root
 _LEAST_SPREAD = 0.02  # directions with less are not made larger
+_TINY = 1e-12  # added to squared lengths, none of which may be 0
 _DISCOUNT: Floats = (1 / np.arange(WINDOW, 0, -1)).astype(np.float32)  # of the user's last items, oldest first
 
 
@@ -75,7 +77,7 @@ class Sequence:
         for side, of_side in enumerate(np.split(vectors, 2, axis=1)):
             kept = masses[:, side] * np.float32(_FADE) ** used[side]
             sums = of_side * kept[:, None] + added[side] @ self.whitening[side]
-            masses[:, side] = np.linalg.norm(sums, axis=1)
+            masses[:, side] = _lengths(sums)
             of_side[:] = sums / masses[:, side, None]
         return {
             _VECTORS: (rows, vectors),
@@ -113,8 +115,8 @@ class Sequence:
     def _spread_after(self, side: int, added: Floats, used: Floats, events: int) -> Floats:
         """The running mean of the products of all coordinates of what was added, as directions."""
         touched = added[used > 0]
-        directions = touched / np.linalg.norm(touched, axis=1, keepdims=True)
-        step = np.float32(1 - 0.5 ** (events / _HALF_LIFE)) if len(touched) else np.float32(0)
+        directions = touched / _lengths(touched)[:, None]
+        step = np.float32(min(_LARGEST_STEP, 1 - 0.5 ** (events / _HALF_LIFE)) if len(touched) else 0)
         before, fresh = self.spread[side], directions.T @ directions / max(1, len(touched))
         spread: Floats = before + step * (fresh - before)
         return spread
@@ -163,6 +165,11 @@ class Sequence:
         self.masses.load(np.asarray(state[_MASSES]))
         self.spread[:] = np.asarray(state[_SPREAD]).reshape(self.spread.shape)
         self.whitening[:] = np.asarray(state[_WHITENING]).reshape(self.whitening.shape)
+
+
+def _lengths(vectors: Floats) -> Floats:
+    lengths: Floats = np.sqrt(np.square(vectors).sum(axis=1) + np.float32(_TINY))
+    return lengths
 
 
 def _whitened(spread: Floats, before: Floats) -> Floats:

@@ -7,7 +7,7 @@
 #include "links.h"
 #include "trend.h"
 
-static const float VECTOR_FADE = 0.998f, EVENTS_MORE = 10, SEED_MASS = 0.01f, LEAST_SPREAD = 0.02f;
+static const float VECTOR_FADE = 0.998f, EVENTS_MORE = 10, SEED_MASS = 0.01f, LEAST_SPREAD = 0.02f, LARGEST_STEP = 0.02f, TINY = 1e-12f;
 static const double SPREAD_HALF_LIFE = 20000; /* in events */
 
 typedef struct { /* one item came before another one */
@@ -93,7 +93,8 @@ INLINE void add_moves(const State *state, const Move *moves, int64_t count, cons
 INLINE void change_spread(const State *state, int64_t events, int side, const Change *to, VectorRoom *room)
 {
     const int64_t width = state->sequence.width, half = width / 2, size = half * half;
-    const float step = (float)(1 - exp2(-(double)events / SPREAD_HALF_LIFE));
+    const double whole = 1 - exp2(-(double)events / SPREAD_HALF_LIFE);
+    const float step = whole < LARGEST_STEP ? (float)whole : LARGEST_STEP;
     const float *before = state->spread + side * size;
     float *after = to->sequence_spread + side * size, direction[half];
     int64_t touched = 0;
@@ -101,7 +102,7 @@ INLINE void change_spread(const State *state, int64_t events, int side, const Ch
     for (int64_t row = 0; row < to->sequence; row++) {
         if (room->used[2 * row + side] == 0)
             continue;
-        const float *added = room->added + row * width + side * half, scale = 1 / sqrtf(dot(added, added, half));
+        const float *added = room->added + row * width + side * half, scale = 1 / sqrtf(dot(added, added, half) + TINY);
         for (int64_t at = 0; at < half; at++)
             direction[at] = added[at] * scale;
         add_product(half, direction, 1, 1, direction, half, half, room->whole, half);
@@ -164,7 +165,7 @@ INLINE void change_vectors(const State *state, const Block *block, const Move *m
                     half, to->sequence_vectors + side * half, width);
         for (int64_t row = 0; row < to->sequence; row++) {
             float *vector = to->sequence_vectors + row * width + side * half, *mass = to->sequence_masses + 2 * row + side;
-            *mass = sqrtf(dot(vector, vector, half));
+            *mass = sqrtf(dot(vector, vector, half) + TINY);
             for (int64_t at = 0; at < half; at++)
                 vector[at] /= *mass;
         }
