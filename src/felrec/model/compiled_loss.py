@@ -19,7 +19,7 @@ from felrec.peers import ALONE, Peers
 from felrec.recommender import Queries
 
 LEAST_SHARE = 0.005
-"""Pairs with a smaller share of a softmax are drawn by lot for their gradients, which stay right in the mean.
+"""Pairs with a smaller share of a softmax are sampled for the backward pass; the gradients stay unbiased.
 
 With 0 all are computed: a training takes half as long again and is no better (docs/performance.md).
 """

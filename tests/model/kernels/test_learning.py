@@ -49,7 +49,7 @@ def check(made: FELRecS, seen: Events, batch: Events, monkeypatch: pytest.Monkey
     replay(made, seen, block=20)
     state, recent_users = made.state(), made.memory()
     with monkeypatch.context() as patch:
-        patch.setattr(compiled_loss, "LEAST_SHARE", 0.0)  # all gradients, none by lot
+        patch.setattr(compiled_loss, "LEAST_SHARE", 0.0)  # all gradients, none sampled
         value, compiled = gradients(made, state, batch)
     made.load_memory(recent_users)
     with monkeypatch.context() as patch:
@@ -86,22 +86,22 @@ def test_a_lift_of_new_items_has_the_same_gradients(monkeypatch: pytest.MonkeyPa
     assert lifts.max() > 0.1
 
 
-def test_gradients_by_lot_are_right_in_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampled_gradients_are_unbiased(monkeypatch: pytest.MonkeyPatch) -> None:
     made = randomised(felrec_s(FELRecSSettings(members=2)), 3)
     replay(made, LOG[:2_500])
     state, found = made.state(), {}
-    for least in (0.0, 0.2):  # by lot nearly everywhere
+    for least in (0.0, 0.2):  # sampled nearly everywhere
         monkeypatch.setattr(compiled_loss, "LEAST_SHARE", least)
         means = []
-        for trial in range(150):  # weights that hardly differ draw other lots
+        for trial in range(150):  # other pairs are sampled with weights that hardly differ
             with torch.no_grad():
                 made.item_slopes.fill_(0.3 + trial * 1e-5)
             means.append(gradients(made, state, LOG[2_500:2_564])[1]["pair_network.networks.0.0.weight"])
         found[least] = torch.stack(means)
-    exact, drawn = found[0.0].mean(dim=0), found[0.2].mean(dim=0)
+    exact, sampled = found[0.0].mean(dim=0), found[0.2].mean(dim=0)
     noise = found[0.2].std(dim=0) / 150**0.5
-    assert (found[0.2][0] - found[0.0][0]).abs().max() > 1e-3  # otherwise nothing was drawn
-    assert ((drawn - exact).abs() < 5 * noise + 1e-4).all()
+    assert (found[0.2][0] - found[0.0][0]).abs().max() > 1e-3  # otherwise nothing was sampled
+    assert ((sampled - exact).abs() < 5 * noise + 1e-4).all()
 
 
 def test_gradients_do_not_depend_on_threads() -> None:

@@ -21,7 +21,7 @@ typedef struct { /* of up to TOGETHER queries; mirrored in learning.py */
     const float *last_bias;   /* (members) of the pair network */
     const float *transposed;  /* its second layer, (members, outputs, inputs) */
     float weight;             /* of a query and a member in the loss */
-    float least;              /* share of a softmax below which a pair is drawn by lot for its gradient; 0: none is */
+    float least;              /* share of a softmax below which pairs are sampled for their gradients; 0: none are */
     float *losses;            /* (queries) */
     float *of_users;          /* gradients, in the layout of what they are of; zero before */
     float *of_wanted;
@@ -202,8 +202,8 @@ INLINE void learn_member(const Tables *tables, const Questions *asked, const Lea
     }
 }
 
-/* Keep all pairs with a large share of the softmax, and of the others only some, by lot, with larger gradients: right in
- * the mean. Most pairs are hardly ever taken, and a gradient costs three times as much as a score. The lot is a hash. */
+/* Keep all pairs with a large share of the softmax, and sample the others in proportion to theirs, with larger gradients:
+ * an unbiased estimate. Most pairs are hardly ever taken, and a gradient costs three times as much as a score. */
 INLINE void thin_out(const Learning *on, int64_t members, Span *span)
 {
     int64_t kept = span->begin;
@@ -215,8 +215,8 @@ INLINE void thin_out(const Learning *on, int64_t members, Span *span)
         const float chance = most / (on->least * on->weight);
         uint32_t bits;
         memcpy(&bits, &most, sizeof(bits));
-        const uint64_t lot = splitmix64((uint64_t)on->rows[at] << 32 | bits) >> 40;
-        if (chance < 1 && (float)lot >= chance * (1 << 24))
+        const uint64_t random = splitmix64((uint64_t)on->rows[at] << 32 | bits) >> 40; /* of 24 bits */
+        if (chance < 1 && (float)random >= chance * (1 << 24))
             continue;
         memmove(on->features + kept * FEATURES, on->features + at * FEATURES, FEATURES * sizeof(float));
         for (int64_t member = 0; member < members; member++)

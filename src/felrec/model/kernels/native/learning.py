@@ -50,7 +50,7 @@ class Inputs:
     item_scores: Floats  # (members, C)
     last_bias: Floats  # (members,) of the pair network
     transposed: Floats  # (members, outputs, inputs) its second layer
-    least: float = 0  # share of a softmax below which a pair is drawn by lot for its gradient
+    least: float = 0  # share of a softmax below which pairs are sampled for their gradients
 
     def __getitem__(self, piece: slice) -> Inputs:
         of_queries = (self.users[piece], self.wanted[piece], self.targets[piece])
