@@ -85,4 +85,4 @@ SEQUENCE: dict[str, Any] = {
     "lr": 0.005,
     "min_lr": 0.003,  # the vectors change with time: those of the last events must be learned as well as the first
 }
-"""A recipe for logs whose users have long histories, such as film ratings; it takes about twice as long as the default."""
+"""A recipe for logs whose users have long histories, such as film ratings; it takes twice as long as the default."""
