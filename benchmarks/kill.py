@@ -99,7 +99,7 @@ def events_of(first: int, count: int) -> EventColumns:
 
 def busy(target: str, say: Callable[[str], None]) -> Limits:
     """Let an engine save, fold and checkpoint all the time, and report when the target begins."""
-    changed_rows._BYTES, row_blobs._PAGE_BYTES = 4_000, 4_000
+    changed_rows._ROWS, row_blobs._PAGE_BYTES = 2, 4_000
     state_writing._LEAST, checkpointing._ENOUGH, checkpointing._LARGE = 0, 16, 64
     owner: type[Any] = Checkpointer if target == "checkpoint" else StateWriter
     name = {"save": "save", "fold": "tidy", "checkpoint": "_checkpoint"}[target]

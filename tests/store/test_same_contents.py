@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from felrec.data.events import Events
+from felrec.data.tables.trimmed_values import trimmed
 from felrec.ids import check_id
 from felrec.store.postgres import PostgresStore
 from felrec.store.protocol import Batch, Contents, Removal, StoredReceipt
@@ -51,10 +52,10 @@ def do(store: SqlStore, steps: list[tuple[Any, ...]]) -> Contents:
             store.commit(replace(batch, change=b"\0"))
             users += len(names)
         elif kind == "save":
-            store.save(one_row(0))
-            store.save({name: (rows + what % 3, values) for name, (rows, values) in one_row(0).items()})
+            store.save(trimmed(one_row(0)))
+            store.save(trimmed({name: (rows + what % 3, values) for name, (rows, values) in one_row(0).items()}))
             for row in range(what % 3):
-                store.save(one_row(row, value=how))
+                store.save(trimmed(one_row(row, value=how)))
             store.save({}, applied=0, notes={"saved": str(number)})
         elif kind == "erase" and what < users:
             blocks = dict(enumerate(store.load().event_blocks))

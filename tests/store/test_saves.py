@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from disks import killed_copy
-from felrec.data.events import RowChange
+from felrec.data.tables.trimmed_values import trimmed
 from felrec.errors import StoreFull
 from felrec.store import row_blobs, state_writing
-from felrec.store.protocol import Contents, Removal
+from felrec.store.protocol import Removal
 from felrec.store.sqlite import SqliteStore
-from small_stores import begun, one_block, one_row, rows
+from small_stores import ROWS, begun, many_rows, one_block, one_row, vectors
 from stores import contents_of
-
-ROWS = 40
 
 
 @pytest.fixture(autouse=True)
@@ -28,25 +25,14 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_writing, "_LEAST", 0)
 
 
-def many_rows(value: float, *numbers: int) -> RowChange:
-    vectors = np.array([[number + value] * 3 for number in numbers], dtype="<f4").reshape(-1, 3)
-    return {"vectors": (rows(*numbers), vectors), "counts": (rows(*numbers), np.full(len(numbers), int(8 * value)))}
-
-
-def vectors(contents: Contents) -> list[float]:
-    """How much each row of the first table is more than its number."""
-    more: list[float] = [row[0] - number for number, row in enumerate(contents.state["vectors"].tolist())]
-    return more
-
-
 def saved(path: Path) -> SqliteStore:
     """A store whose rows were saved in two parts, and some again."""
     store = begun(path)
     store.commit(one_block())
-    store.save(many_rows(0.25, *range(ROWS - 1, 9, -1)))
-    store.save(many_rows(0.25, *range(10)), applied=1)
+    store.save(trimmed(many_rows(0.25, *range(ROWS - 1, 9, -1))))
+    store.save(trimmed(many_rows(0.25, *range(10))), applied=1)
     store.commit(one_block(1))
-    store.save(many_rows(0.5, *range(0, ROWS, 3)), applied=2)
+    store.save(trimmed(many_rows(0.5, *range(0, ROWS, 3))), applied=2)
     return store
 
 
@@ -65,13 +51,13 @@ def test_a_save_that_is_not_complete_is_ignored_and_removed(parts: int, tmp_path
     with saved(tmp_path / "s") as store:
         store.commit(one_block(2))
         for part in range(parts):
-            store.save(many_rows(0.75, part, ROWS + part))
+            store.save(trimmed(many_rows(0.75, part, ROWS + part)))
         killed = killed_copy(tmp_path / "s", tmp_path / "killed")
     kept = contents_of(killed)
     assert (kept.applied, vectors(kept)) == (2, EXPECTED)
     with SqliteStore(killed) as store:
         assert store._database.value("SELECT count(*) FROM saves") == 3
-        store.save(many_rows(0.75, 1, 2), applied=3)
+        store.save(trimmed(many_rows(0.75, 1, 2)), applied=3)
     assert vectors(contents_of(killed)) == [EXPECTED[0], 0.75, 0.75, *EXPECTED[3:]]
 
 
@@ -97,7 +83,7 @@ def test_saves_go_on_while_others_are_folded(tmp_path: Path) -> None:
     with saved(tmp_path / "s") as store:
         for piece, _ in enumerate(folds(store)):
             if piece < 6:
-                store.save(many_rows(0.75, piece, ROWS + piece), applied=2)
+                store.save(trimmed(many_rows(0.75, piece, ROWS + piece)), applied=2)
             kept = contents_of(tmp_path / "s")
             new = min(piece, 5) + 1
             assert vectors(kept) == [0.75] * new + EXPECTED[new:] + [0.75] * new
@@ -109,7 +95,7 @@ def test_a_full_disk_stops_folding_and_loses_nothing(tmp_path: Path) -> None:
         next(folds(store))
         store.limit(store.size() // 3)
         with pytest.raises(StoreFull):
-            store.save(many_rows(0.75, *range(4_000)))
+            store.save(trimmed(many_rows(0.75, *range(4_000))))
         store.limit(None)
         for _ in folds(store):
             pass
@@ -120,12 +106,12 @@ def test_an_erasure_leaves_rows_in_pages_alone(tmp_path: Path) -> None:
     """Otherwise an older value of a row that was erased would stay in a save, and count."""
     with saved(tmp_path / "s") as store:
         next(folds(store))
-        store.save(many_rows(0.75, 7))  # a part of a save that is not complete
+        store.save(trimmed(many_rows(0.75, 7)))  # a part of a save that is not complete
         store.erase(Removal(state=one_row(7, 0.0), notes={"n": "x"}))
         assert store._database.value("SELECT count(*) FROM saves") == 0
         expected = [*EXPECTED[:7], 0.0, *EXPECTED[8:]]
         assert vectors(contents_of(tmp_path / "s")) == expected
-        store.save(many_rows(0.75, 1), applied=2)
+        store.save(trimmed(many_rows(0.75, 1)), applied=2)
         expected[1] = 0.75
     assert vectors(contents_of(tmp_path / "s")) == expected
 
@@ -134,6 +120,6 @@ def test_what_is_saved_is_not_acknowledged(tmp_path: Path) -> None:
     """A save is not synced: after a power cut it may be missing, and the mark must not call that a loss."""
     with saved(tmp_path / "s") as store:
         before = (tmp_path / "s-mark").read_bytes()
-        store.save(many_rows(0.75, 7), applied=2)
+        store.save(trimmed(many_rows(0.75, 7)), applied=2)
         assert (tmp_path / "s-mark").read_bytes() == before
         assert store._database.value("PRAGMA synchronous") == 2  # FULL, for the next commit

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from felrec.data.tables.trimmed_values import trimmed
 from felrec.errors import ChangesTrimmed, NotesChanged, NotLeader, StoreBusy, StoreError
 from felrec.store.protocol import Answered, Batch, Removal
 from felrec.store.sql_store import SqlStore
@@ -31,7 +32,7 @@ def test_one_leads_and_the_others_can_write_nothing(place: Place) -> None:
     for write in (
         lambda: reader.begin(IDENTITY, EMPTY_BASE),
         lambda: reader.commit(one_block()),
-        lambda: reader.save(one_row(0), applied=0),
+        lambda: reader.save(trimmed(one_row(0)), applied=0),
         reader.tidy,
         lambda: reader.erase(Removal()),
         lambda: reader.trim(0),
@@ -50,7 +51,7 @@ def test_who_lost_the_lease_writes_nothing_whatever_it_believes(place: Place) ->
     with pytest.raises(NotLeader):
         old.commit(one_block())
     with pytest.raises(NotLeader):
-        old.save(one_row(0), applied=0)
+        old.save(trimmed(one_row(0)), applied=0)
     assert not old.lead("first", 60)
     new.commit(one_block())
     assert len(old.load().events) == 1
@@ -69,8 +70,8 @@ def test_a_lease_that_ended_can_be_renewed_as_long_as_nobody_else_took_it(place:
 def test_the_next_writer_goes_on_where_the_last_one_was(place: Place, how: str) -> None:
     old, new = leading(place), place()
     old.commit(replace(one_block(), change=b"one"))
-    old.save(one_row(0), applied=1)
-    old.save(one_row(0, value=9.0))  # a save that is never completed
+    old.save(trimmed(one_row(0)), applied=1)
+    old.save(trimmed(one_row(0, value=9.0)))  # a save that is never completed
     if how == "resigned":
         old.resign()
     elif how == "closed":
@@ -79,7 +80,7 @@ def test_the_next_writer_goes_on_where_the_last_one_was(place: Place, how: str) 
         old.lead("first", 0)
     assert new.lead("second", 60)
     new.commit(replace(one_block(1), change=b"two"))
-    new.save(one_row(1), applied=2)
+    new.save(trimmed(one_row(1)), applied=2)
     kept = new.load()
     assert kept.users == ["user 0", "user 1"]
     assert kept.state["vectors"][:, 0].tolist() == [0.5, 1.5]
@@ -180,7 +181,7 @@ def test_every_reader_sees_every_change_in_order(place: Place) -> None:
         followed = [pool.submit(follow, reader) for reader in readers]
         for n in range(30):
             writer.commit(replace(one_block(n), change=b"%d" % n if n != 7 else None))
-        writer.save(one_row(0), applied=30, change=b"saved")
+        writer.save(trimmed(one_row(0)), applied=30, change=b"saved")
     expected = [b"%d" % n for n in range(30) if n != 7] + [b"saved"]
     assert [done.result() for done in followed] == [expected, expected]
     assert writer.standing()[:3] == (30, 1, 30)
@@ -288,7 +289,7 @@ def test_the_threads_of_a_writer_do_not_disturb_one_another(place: Place) -> Non
         for n in range(20):
             writer.commit(replace(one_block(n), change=b"%d" % n))
             done = pool.submit(beside, n)
-            writer.save(one_row(n), applied=n + 1)
+            writer.save(trimmed(one_row(n)), applied=n + 1)
         done.result()
     assert len(writer.commands(100)) == 20
     assert writer.load().change == 20

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from felrec.data.events import Events
+from felrec.data.tables.trimmed_values import trimmed
 from felrec.errors import FelrecError, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMismatch
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import Attributes, IdempotencyKey
@@ -38,8 +39,8 @@ def test_what_is_committed_comes_back(tmp_path: Path) -> None:
         store.commit(one_block())
         store.commit(one_block(1))
         store.commit(Batch(2, 2, attributes={"x": {"title": "é"}}, notes={"import": "3"}))
-        store.save(one_row(0))
-        store.save(one_row(1), applied=2)
+        store.save(trimmed(one_row(0)))
+        store.save(trimmed(one_row(1)), applied=2)
     with SqliteStore(tmp_path / "s", "write") as store:
         kept = store.load()
     assert kept.identity == IDENTITY

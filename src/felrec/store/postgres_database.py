@@ -75,7 +75,7 @@ class PostgresDatabase:
         self._schema.check_server()
         if self._mode == "create":
             self._schema.make()
-        self._schema.check_format()
+        self._schema.check_format(write=self._mode != "read")
         self.refresh()
         if self._mode != "read" and not self.shared:
             self._lead_alone()

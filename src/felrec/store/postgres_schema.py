@@ -65,13 +65,16 @@ class PostgresSchema:
             put_meta(self._connection, "format", str(FORMAT))
             put_leader(self._connection, Leader())
 
-    def check_format(self) -> None:
-        """StoreError if there is no store, StoreMismatch if a newer felrec made it."""
+    def check_format(self, *, write: bool) -> None:
+        """StoreError if there is no store, StoreMismatch if a newer felrec made it. One to write gets this format."""
         if not self._has_tables():
             raise StoreMissing(f"{self._store}: there is no such store; create it with felrec serve or felrec import")
         version = int(str(self._value("SELECT value FROM meta WHERE name = 'format'")))
         if version > FORMAT:
             raise StoreMismatch(f"{self._store} was written by a newer felrec (format {version}); upgrade felrec")
+        if write and version < FORMAT:  # pages and saves say themselves of which format they are
+            with self._connection.transaction():
+                put_meta(self._connection, "format", str(FORMAT))
 
     def _has_tables(self) -> bool:
         names = self.tables_in(self.name)

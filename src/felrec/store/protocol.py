@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.seen import PairRecords
+from felrec.data.tables.trimmed_values import TrimmedChange
 from felrec.errors import StoreError
 
 EMPTY_BASE = "empty"  # the base of a store that started without events
@@ -212,7 +213,7 @@ class Store(Protocol):
 
     def save(
         self,
-        rows: RowChange,
+        rows: TrimmedChange,
         applied: int | None = None,
         notes: Mapping[str, str] | None = None,
         change: bytes | None = None,

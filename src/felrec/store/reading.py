@@ -42,6 +42,7 @@ class Counters:
     saved: int = 0  # parts of saves that are complete; later ones do not count
     seconds: float = 0.0  # that the store has been open, ever; see Store.seconds
     change: int = 0  # the newest entry of the change log
+    page: int = 0  # rows of a page of the state; 0: as many as in format 5
 
 
 def read_meta(connection: Connection, report: Report) -> dict[str, str]:

@@ -1,116 +1,126 @@
 """Many rows of the state in one blob: a page of the state, or a part of what was saved since.
 
-A blob has the number of rows of each table, then for each table the numbers of its rows and their values.
+A blob has the number of rows of each table, then for each table the numbers of its rows and their trimmed values.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange
+from felrec.data.tables.trimmed_values import TrimmedChange, TrimmedValues
 from felrec.store.protocol import TableSpec
 
 _NUMBER = np.dtype("<i4")
-_PAGE_BYTES, _MOST_ROWS = 32_768, 1_024
+_TRIMMED = -1  # begins a blob; one of format 5 or before begins with a number of rows, and has every cell of them
+_PAGE_BYTES, _PAGE_BYTES_OF_FORMAT_5, _MOST_ROWS = 524_288, 32_768, 1_024  # of rows with every cell
 
 
-def encode_rows(change: RowChange, tables: Sequence[TableSpec]) -> bytes:
+def encode_rows(change: TrimmedChange, tables: Sequence[TableSpec]) -> bytes:
     """Rows of several tables as one blob.
 
+    >>> from felrec.data.tables.trimmed_values import trimmed
     >>> tables = [TableSpec("a", "<f4", (2,)), TableSpec("b", "<i8", ())]
-    >>> blob = encode_rows({"b": (np.array([3, 7]), np.array([30, 70]))}, tables)
-    >>> {name: (rows.tolist(), values.tolist()) for name, (rows, values) in decode_rows(blob, tables).items()}
-    {'b': ([3, 7], [30, 70])}
+    >>> blob = encode_rows(trimmed({"b": (np.array([7, 3]), np.array([70, 30]))}), tables)
+    >>> {name: (rows.tolist(), values.full(1).tolist()) for name, (rows, values) in decode_rows(blob, tables).items()}
+    {'b': ([3, 7], [[30], [70]])}
     """
-    counts = np.zeros(len(tables), dtype=_NUMBER)
-    parts = [b""]
-    for t, table in enumerate(tables):
+    counts = [len(change[table.name][0]) if table.name in change else 0 for table in tables]
+    parts = [np.array([_TRIMMED, *counts], dtype=_NUMBER)]
+    for table in tables:
         if table.name in change:
             rows, values = change[table.name]
-            counts[t] = len(rows)
-            parts += [rows.astype(_NUMBER, copy=False).tobytes(), values.astype(table.dtype, copy=False).tobytes()]
-    parts[0] = counts.tobytes()
-    return b"".join(parts)
+            parts += [rows.astype(_NUMBER, copy=False), values.last.astype(table.dtype, copy=False)]
+            if cells(table) > 1:
+                parts += [values.used.astype(_NUMBER, copy=False), values.cells.astype(table.dtype, copy=False)]
+    return b"".join([part.tobytes() for part in parts])
 
 
-def decode_rows(blob: bytes, tables: Sequence[TableSpec]) -> RowChange:
+def decode_rows(blob: bytes, tables: Sequence[TableSpec]) -> TrimmedChange:
     """The rows of a blob, as views of it; ValueError if it cannot be one."""
-    counts = np.frombuffer(blob, _NUMBER, len(tables))
-    change, at = RowChange(), counts.nbytes
+    of_format_5 = np.frombuffer(blob, _NUMBER, 1)[0] != _TRIMMED
+    reader = _Reader(blob, 0 if of_format_5 else _NUMBER.itemsize)
+    counts = reader.take(_NUMBER, len(tables))
     if (counts < 0).any():
         raise ValueError("a blob of rows is damaged")
+    change = TrimmedChange()
     for table, count in zip(tables, counts.tolist(), strict=True):
         if count:
-            rows = np.frombuffer(blob, _NUMBER, count, at)
-            at += rows.nbytes
-            values = np.frombuffer(blob, table.dtype, count * cells(table), at).reshape(count, *table.shape)
-            at += values.nbytes
-            change[table.name] = rows, values
-    if at != len(blob):
+            rows = reader.take(_NUMBER, count)
+            change[table.name] = rows, (reader.take_full if of_format_5 else reader.take_trimmed)(table, count)
+    if reader.at != len(blob):
         raise ValueError("a blob of rows has the wrong length")
     return change
 
 
-def merged(changes: Sequence[RowChange]) -> RowChange:
-    """Successive changes as one, with rows in ascending order: the last value of each row wins.
+class _Reader:
+    """Takes one array after another from a blob."""
 
-    >>> first, second = (np.array([1, 4]), np.array([10, 40])), (np.array([4, 2]), np.array([41, 20]))
-    >>> rows, values = merged([{"a": first}, {"a": second}])["a"]
-    >>> rows.tolist(), values.tolist()
+    def __init__(self, blob: bytes, at: int) -> None:
+        self.blob, self.at = blob, at
+
+    def take(self, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+        taken = np.frombuffer(self.blob, dtype, count, self.at)
+        self.at += taken.nbytes
+        return taken
+
+    def take_trimmed(self, table: TableSpec, count: int) -> TrimmedValues:
+        dtype = np.dtype(table.dtype)
+        last = self.take(dtype, count)
+        if cells(table) == 1:
+            return TrimmedValues(last, np.zeros(count, dtype=_NUMBER), last[:0])
+        used = self.take(_NUMBER, count)
+        if used.min() < 0 or used.max() > cells(table):
+            raise ValueError("a blob of rows is damaged")
+        return TrimmedValues(last, used, self.take(dtype, int(used.sum())))
+
+    def take_full(self, table: TableSpec, count: int) -> TrimmedValues:
+        return TrimmedValues.of(self.take(np.dtype(table.dtype), count * cells(table)).reshape(count, -1))
+
+
+def merged(changes: Sequence[TrimmedChange]) -> TrimmedChange:
+    """Successive changes as one: the last value of each row wins.
+
+    >>> from felrec.data.tables.trimmed_values import trimmed
+    >>> first, second = {"a": (np.array([1, 4]), np.array([10, 40]))}, {"a": (np.array([4, 2]), np.array([41, 20]))}
+    >>> rows, values = merged([trimmed(first), trimmed(second)])["a"]
+    >>> rows.tolist(), values.last.tolist()
     ([1, 2, 4], [10, 20, 41])
     """
-    together = RowChange()
+    together = TrimmedChange()
     for name in dict.fromkeys(name for change in changes for name in change):
         parts = [change[name] for change in changes if name in change]
+        if len(parts) == 1:
+            together[name] = parts[0]
+            continue
         rows = np.concatenate([rows for rows, _ in parts])
         kept, from_the_end = np.unique(rows[::-1], return_index=True)
-        together[name] = kept, np.concatenate([values for _, values in parts])[len(rows) - 1 - from_the_end]
+        values = TrimmedValues.joined([values for _, values in parts])
+        together[name] = kept, values.picked(len(rows) - 1 - from_the_end)
     return together
 
 
-def between(change: RowChange, first: int, end: int) -> RowChange:
-    """The rows from `first` to before `end` of a change whose rows are in ascending order."""
-    part = RowChange()
-    for name, (rows, values) in change.items():
-        start, stop = np.searchsorted(rows, (first, end)).tolist()
-        if stop > start:
-            part[name] = rows[start:stop], values[start:stop]
-    return part
-
-
-def in_order(change: RowChange) -> RowChange:
-    """A change with the rows of each table in ascending order."""
-    ordered = RowChange()
-    for name, (rows, values) in change.items():
-        order = np.argsort(rows, kind="stable")
-        ordered[name] = rows[order], values[order]
-    return ordered
-
-
-def page_rows(tables: Sequence[TableSpec]) -> int:
-    """Rows of each table in a page of the state: the same for the life of a store, whose tables never change."""
-    return max(1, min(_MOST_ROWS, _PAGE_BYTES // max(1, sum(map(row_bytes, tables)))))
-
-
-def state_bytes(rows: Sequence[int], tables: Sequence[TableSpec]) -> int:
-    """The size of a state with so many rows in each table."""
-    return sum(count * row_bytes(table) for count, table in zip(rows, tables, strict=True))
+def page_rows(tables: Sequence[TableSpec], *, of_format_5: bool = False) -> int:
+    """Rows of each table in a page of the state of a new store; it keeps them for its life (`Counters.page`)."""
+    most = _PAGE_BYTES_OF_FORMAT_5 if of_format_5 else _PAGE_BYTES
+    return max(1, min(_MOST_ROWS, most // max(1, sum(map(row_bytes, tables)))))
 
 
 def row_bytes(table: TableSpec) -> int:
-    """The size of a row in a blob."""
+    """The size of a row with every cell."""
     return _NUMBER.itemsize + np.dtype(table.dtype).itemsize * cells(table)
 
 
 def cells(table: TableSpec) -> int:
     """Numbers in one row."""
-    return int(np.prod(table.shape, dtype=np.int64))
+    return math.prod(table.shape)
 
 
-def row_range(change: RowChange) -> tuple[int, int]:
+def row_range(change: TrimmedChange) -> tuple[int, int]:
     """The first row of a change, and the last; -1 as the last of an empty one."""
-    every: list[NDArray[np.int32]] = [rows for rows, _ in change.values() if len(rows)]
-    return min((int(rows.min()) for rows in every), default=0), max((int(rows.max()) for rows in every), default=-1)
+    every = [rows for rows, _ in change.values() if len(rows)]
+    return min((int(rows[0]) for rows in every), default=0), max((int(rows[-1]) for rows in every), default=-1)

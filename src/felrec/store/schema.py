@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 # 1: answers expire by the clock of the machine, the store has no id. 2: the state is a table of single rows. 3: events
-# have no weights. 4: there is no inbox and no change log.
-FORMAT = 5
+# have no weights. 4: there is no inbox and no change log. 5: rows of the state have all their cells.
+FORMAT = 6
 APPLICATION = 0x666C7263  # "flrc", in the file header: identifies felrec's files
 
 STATE_TABLES = """

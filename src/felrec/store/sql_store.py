@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Self
 
-from felrec.data.events import RowChange
+from felrec.data.tables.trimmed_values import TrimmedChange
 from felrec.errors import NotLeader, StoreDamaged, StoreError
 from felrec.store.change_log import check_changes, horizon, put_change, read_changes, trim_changes
 from felrec.store.checksums import to_json
@@ -44,6 +44,7 @@ from felrec.store.reading import (
     read_meta,
 )
 from felrec.store.records import encode_events, events_in
+from felrec.store.row_blobs import page_rows
 from felrec.store.schema import PART, ROW_TABLES
 from felrec.store.state_writing import StateWriter
 from felrec.store.writing import (
@@ -142,10 +143,14 @@ class SqlStore(ABC):
 
     def begin(self, identity: Identity, base: Base) -> None:
         """Fill an empty store."""
-        counters = Counters(
-            users=len(base.users), items=len(base.items), state=[0] * len(base.tables), clock=base.clock
-        )
         tables = list(base.tables)
+        counters = Counters(
+            users=len(base.users),
+            items=len(base.items),
+            state=[0] * len(tables),
+            clock=base.clock,
+            page=page_rows(tables),
+        )
         with self._database.transaction(counters):
             connection = self._database.connection
             put_meta(connection, "identity", to_json(asdict(identity)))
@@ -187,7 +192,7 @@ class SqlStore(ABC):
 
     def save(
         self,
-        rows: RowChange,
+        rows: TrimmedChange,
         applied: int | None = None,
         notes: Mapping[str, str] | None = None,
         change: bytes | None = None,

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import apsw
 
 from felrec.data.events import all_rows
+from felrec.data.tables.trimmed_values import trimmed
 from felrec.errors import StoreDamaged, StoreError, StoreMismatch
 from felrec.store.connecting import DAMAGED, FOREIGN, WAIT, connect, connect_read_only, wait_for_others
 from felrec.store.copying import make_private
@@ -20,6 +21,7 @@ from felrec.store.format_1 import renew_answers
 from felrec.store.format_2 import read_single_rows
 from felrec.store.protocol import TableSpec
 from felrec.store.reading import Counters, StateReader
+from felrec.store.row_blobs import page_rows
 from felrec.store.schema import APPLICATION, FORMAT, SHARED_TABLES, STATE_TABLES, TABLES
 from felrec.store.state_rows import changed_pages, read_state
 from felrec.store.writing import put_records
@@ -139,7 +141,8 @@ class SqliteFile:
         _log.info("%s: bringing the state to format %d", self.name, FORMAT)
         state = read_single_rows(self.connection, tables, counters.state or [], (0, 0), self.damaged)
         self.connection.execute(f"{STATE_TABLES} DROP TABLE state")
-        for number, records in changed_pages(self.connection, all_rows(state), tables, self.damaged):
+        change, page = trimmed(all_rows(state)), page_rows(tables, of_format_5=True)
+        for number, records in changed_pages(self.connection, change, tables, page, self.damaged):
             put_records(self.connection, "pages", number, records)
 
     @property

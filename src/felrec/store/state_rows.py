@@ -7,6 +7,7 @@ makes no difference whether a page has some of them already.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, cast
@@ -14,24 +15,21 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.data.events import RowChange
+from felrec.data.tables.trimmed_values import TrimmedChange, between
 from felrec.store.checksums import Report, of_row, to_bytes
 from felrec.store.connection import Connection
 from felrec.store.protocol import TableSpec
 from felrec.store.row_blobs import (
-    between,
     cells,
     decode_rows,
     encode_rows,
-    in_order,
     merged,
-    page_rows,
     row_bytes,
     row_range,
 )
 from felrec.store.trimmed_rows import TrimmedRows
 
-_AT_ONCE = 1 << 20  # bytes of saves that are merged at a time
+_AT_ONCE = 1 << 18  # bytes of saves that are merged at a time
 _LARGE = 16 << 20  # bytes of a table that is worth trimming while it is read
 _EXTENT = (
     "SELECT coalesce(sum(length(records)), 0), coalesce(min(first), 0), coalesce(max(last), -1) FROM saves"
@@ -62,7 +60,9 @@ def read_state(
             if at.min() < 0 or at.max() >= counts[name]:
                 report(f"state: rows of {name} do not fit their table")
                 continue
-            state[name][at], found[name][at] = values, True
+            shape = state[name].shape[1:]
+            state[name][at] = values.full(math.prod(shape)).reshape(-1, *shape)
+            found[name][at] = True
     for name, there in found.items():
         if not there.all():
             report(f"state: {name} should have {len(there)} rows, but has {np.count_nonzero(there)}")
@@ -77,44 +77,41 @@ def _empty(table: TableSpec, rows: int) -> NDArray[np.generic]:
     return cast("NDArray[np.generic]", TrimmedRows(shape, table.dtype))  # an array as far as readers look at it
 
 
-def put_save(connection: Connection, change: RowChange, tables: Sequence[TableSpec], number: int) -> int:
+def put_save(connection: Connection, change: TrimmedChange, tables: Sequence[TableSpec], number: int) -> int:
     """Add a part of a save; returns its size."""
-    records = encode_rows(in_order(change), tables)
+    records = encode_rows(change, tables)
     entry = (number, *row_range(change), records, of_row(number, records))
     connection.execute(_PUT_SAVE, entry)
     return len(records)
 
 
 def folded_pages(
-    connection: Connection, tables: Sequence[TableSpec], saves: tuple[int, int], report: Report
+    connection: Connection, tables: Sequence[TableSpec], page: int, saves: tuple[int, int], report: Report
 ) -> Iterator[tuple[int, bytes]]:
-    """The pages that some saves change, by number, with the rows of these saves."""
+    """The pages, of so many rows, that some saves change, by number, with the rows of these saves."""
     found: Any = connection.execute(_EXTENT, saves).fetchall()[0]
     size, first, last = map(int, found)
-    page = page_rows(tables)
     pages = range(first // page, last // page + 1)
     step = max(1, len(pages) * _AT_ONCE // max(1, size))
     for start in pages[::step]:
         window = start * page, (start + step) * page
         rows = connection.execute(f"{_NEWER} AND first < ? AND last >= ? ORDER BY row", (*saves, *reversed(window)))
         parts = [between(change, *window) for change in _decoded(rows, tables, "saves", report)]
-        yield from changed_pages(connection, merged(parts), tables, report)
+        yield from changed_pages(connection, merged(parts), tables, page, report)
 
 
 def changed_pages(
-    connection: Connection, change: RowChange, tables: Sequence[TableSpec], report: Report
+    connection: Connection, change: TrimmedChange, tables: Sequence[TableSpec], page: int, report: Report
 ) -> Iterator[tuple[int, bytes]]:
-    """The pages that a change changes, by number, with its rows."""
-    page, ordered = page_rows(tables), in_order(change)
-    numbers = [np.zeros(0, dtype=np.int32), *(np.unique(rows // page) for rows, _ in ordered.values())]
+    """The pages, of so many rows, that a change changes, by number, with its rows."""
+    numbers = [np.zeros(0, dtype=np.int32), *(np.unique(rows // page) for rows, _ in change.values())]
     for number in np.unique(np.concatenate(numbers)).tolist():
-        part = between(ordered, number * page, (number + 1) * page)
+        part = between(change, number * page, (number + 1) * page)
         rows = connection.execute("SELECT row, records, crc FROM pages WHERE row = ?", (number,))
-        before = list(_decoded(rows, tables, "pages", report))
-        yield number, encode_rows(merged([*before, part]) if before else part, tables)
+        yield number, encode_rows(merged([*_decoded(rows, tables, "pages", report), part]), tables)
 
 
-def _decoded(rows: Any, tables: Sequence[TableSpec], name: str, report: Report) -> Iterator[RowChange]:
+def _decoded(rows: Any, tables: Sequence[TableSpec], name: str, report: Report) -> Iterator[TrimmedChange]:
     for number, records, crc in rows:
         content = to_bytes(records)
         if of_row(number, content) == crc:

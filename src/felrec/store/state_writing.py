@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from felrec.data.events import RowChange
+from felrec.data.tables.trimmed_values import TrimmedChange, trimmed
 from felrec.store.change_log import put_change
 from felrec.store.database import Database
 from felrec.store.protocol import TableSpec
 from felrec.store.reading import Counters
-from felrec.store.row_blobs import state_bytes
+from felrec.store.row_blobs import page_rows
 from felrec.store.state_rows import changed_pages, folded_pages, put_save
 from felrec.store.writing import put_notes, put_records
 
@@ -34,9 +35,10 @@ class StateWriter:
         self._next = database.counters.saved  # part of a save
         self._rows: list[int] | None = None  # rows of each table with a save that is not complete
         self._bytes: int | None = None  # of all saves; None: not counted yet
+        self._page_bytes: int | None = None  # of all pages, likewise
         self._folding: _Folding | None = None
 
-    def save(self, rows: RowChange, applied: int | None, notes: Mapping[str, str], change: bytes | None) -> None:
+    def save(self, rows: TrimmedChange, applied: int | None, notes: Mapping[str, str], change: bytes | None) -> None:
         """Write a part of a save; with `applied` the last one.
 
         Others that share the store rely on the last one: it must not be lost once they have seen it.
@@ -64,7 +66,7 @@ class StateWriter:
         try:
             with self._database.transaction(counters, durable=False):
                 if self._put_for_a_moment(self._folding.pages):
-                    counters.folded, self._folding = self._folding.end, None
+                    counters.folded, self._folding, self._page_bytes = self._folding.end, None, None
         except BaseException:
             self._folding = None  # its pages were not written
             raise
@@ -72,19 +74,21 @@ class StateWriter:
 
     def fold(self, counters: Counters) -> None:
         """Fold and remove all saves, within the transaction of these counters."""
-        self._folding, self._rows, self._bytes = None, None, None
+        self._folding, self._rows, self._bytes, self._page_bytes = None, None, None, None
         self._put(self._folded(counters))
         self._database.connection.execute("DELETE FROM saves")
         counters.folded = counters.saved = self._next
 
     def put(self, rows: RowChange, tables: list[TableSpec], counters: Counters) -> None:
         """Write rows into the pages, within the transaction of these counters. There must be no saves."""
-        self._put(changed_pages(self._database.connection, rows, tables, self._database.damaged))
+        change, page = trimmed(rows), _page(counters, tables)
+        self._put(changed_pages(self._database.connection, change, tables, page, self._database.damaged))
         counters.state = _grown(counters.state or [], rows, tables)
 
     def _folded(self, counters: Counters) -> Iterator[tuple[int, bytes]]:
         database, saves = self._database, (counters.folded, counters.saved)
-        return folded_pages(database.connection, database.tables, saves, database.damaged)
+        page = _page(counters, database.tables)
+        return folded_pages(database.connection, database.tables, page, saves, database.damaged)
 
     def _put(self, pages: Iterator[tuple[int, bytes]]) -> None:
         for number, records in pages:
@@ -113,16 +117,25 @@ class StateWriter:
         return True
 
     def _are_large(self) -> bool:
-        counters = self._database.counters
-        return self._size() > max(_LEAST, state_bytes(counters.state or [], self._database.tables) // 2)
+        """Whether a start would read more from saves than from pages."""
+        if self._page_bytes is None:
+            self._page_bytes = self._size_of("pages")
+        return self._size() > max(_LEAST, self._page_bytes)
 
     def _size(self) -> int:
         if self._bytes is None:
-            self._bytes = int(self._database.value("SELECT coalesce(sum(length(records)), 0) FROM saves"))
+            self._bytes = self._size_of("saves")
         return self._bytes
 
+    def _size_of(self, table: str) -> int:
+        return int(self._database.value(f"SELECT coalesce(sum(length(records)), 0) FROM {table}"))
 
-def _grown(counts: Sequence[int], rows: RowChange, tables: Sequence[TableSpec]) -> list[int]:
+
+def _page(counters: Counters, tables: Sequence[TableSpec]) -> int:
+    return counters.page or page_rows(tables, of_format_5=True)
+
+
+def _grown(counts: Sequence[int], rows: RowChange | TrimmedChange, tables: Sequence[TableSpec]) -> list[int]:
     """The number of rows of each table, once some are written."""
     most = {name: int(numbers.max(initial=-1)) + 1 for name, (numbers, _) in rows.items()}
     return [max(count, most.get(table.name, 0)) for count, table in zip(counts, tables, strict=True)]

@@ -104,7 +104,7 @@ def test_nothing_of_them_is_left_in_the_files(where: str, tmp_path: Path) -> Non
         save(engine)
     vector = engine.vectors("user", ids=[WHO]).values
     row = engine._state.users.row(WHO)
-    raw = engine._state.recommender.state()["user_cache"][row].numpy().tobytes()
+    raw = engine._state.recommender.state()["user_cache"][row, :-1].numpy().tobytes()  # the last cell is kept apart
     assert found(WHO.encode())
     assert found(b"her own draft")
     assert found(raw)

@@ -39,7 +39,7 @@ MODELS = ["felrec-s", "felrec-q", "popularity", "decayed-popularity", "repeat"]
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuilding, "_SECONDS", 0.0)  # one block
-    monkeypatch.setattr(changed_rows, "_BYTES", 2_000)  # a few rows
+    monkeypatch.setattr(changed_rows, "_ROWS", 2)
 
 
 def filled(path: Path, name: str = "felrec-s", known: Events = NOTHING) -> Engine:

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from felrec.data.tables.growing import GrowingArray, room_for
 from felrec.data.tables.table import RowsByTable, TableState
+from felrec.data.tables.trimmed_values import TrimmedValues, ranges
 
 _LEAST = 4  # slots that a row has room for as soon as it uses one
 _AHEAD = 4  # times the slots asked for that more room provides: it takes no memory before it is used
@@ -58,7 +59,7 @@ class PackedRows:
         """A copy of one column (B, size) of these owners."""
         used, column = self.used.read(owners), self.columns[name]
         values = column.blank((len(owners), self.size))
-        values[self._in_use(used)] = column.room[_slots(self.place.read(owners), used)]
+        values[self._in_use(used)] = column.room[ranges(self.place.read(owners), used)]
         return values
 
     def write(self, owners: NDArray[np.integer], values: TableState) -> None:
@@ -74,7 +75,7 @@ class PackedRows:
         self.end[0] += ends[-1] if len(ends) else 0
         self.place.write(owners, place)
         self.used.write(owners, used)
-        in_use, slots = self._in_use(used), _slots(place, used)
+        in_use, slots = self._in_use(used), ranges(place, used)
         for name, column in self.columns.items():
             column.room[slots] = values[name][in_use]
 
@@ -113,7 +114,7 @@ class PackedRows:
         for column, room in zip(self.columns.values(), larger, strict=True):
             for piece in _pieces(len(self)):
                 used = self.used.values[piece]
-                room[_slots(place[piece], used)] = column.room[_slots(before[piece], used)]
+                room[ranges(place[piece], used)] = column.room[ranges(before[piece], used)]
             column.room = room
         self.place.values[:], self.end[0], self._room = place, total, slots
 
@@ -153,21 +154,19 @@ class PackedColumn:
     def __getitem__(self, owners: NDArray[np.integer]) -> NDArray[Any]:
         return self._rows.read(owners, self._name)
 
+    def trimmed(self, owners: NDArray[np.integer]) -> TrimmedValues:
+        """The same without free slots at the end."""
+        rows, column = self._rows, self._rows.columns[self._name]
+        used = rows.used.read(owners)
+        cells, last = column.room[ranges(rows.place.read(owners), used)], column.blank(len(owners))
+        whole = used == rows.size  # they have no free slot
+        last[whole] = cells[np.cumsum(used, dtype=np.int64)[whole] - 1]
+        return TrimmedValues(last, used, cells)
+
 
 def room_of(used: int, size: int) -> int:
     """The slots of a row with so many used ones."""
     return min(size, max(_LEAST, 1 << (used - 1).bit_length())) if used else 0
-
-
-def _slots(place: NDArray[np.int64], used: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The used slots of rows, one row after another.
-
-    >>> _slots(np.array([40, 8]), np.array([3, 2])).tolist()
-    [40, 41, 42, 8, 9]
-    """
-    ends = np.cumsum(used, dtype=np.int64)
-    slots: NDArray[np.int64] = np.repeat(place - ends + used, used)
-    return slots + np.arange(len(slots))
 
 
 def _pieces(rows: int) -> Iterator[slice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from felrec.data.events import RowChange
 from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import RowsByTable
+from felrec.data.tables.trimmed_values import TrimmedChange, TrimmedValues, between, trimmed_rows
 from felrec.service.engine.serving_state import ServingState
 
-_BYTES = 512 << 10  # of a piece of a save, if all tables have changed
-_COPIES = 16  # blocks whose copied rows make a piece
+_ROWS = 128  # of each table in a piece of a save
 _IN, _OUT = np.array(True), np.array(False)
-_FIRST = np.zeros(1, dtype=np.int32)
 
 
 class ChangedRows:
@@ -43,7 +42,7 @@ class ChangedRows:
         """Add all rows of tables."""
         self.add({name: (np.arange(len(rows), dtype=np.int32), _IN) for name, rows in tables.items()})
 
-    def discard(self, change: RowChange) -> None:
+    def discard(self, change: TrimmedChange) -> None:
         """Remove rows that are in the set."""
         for name, (rows, _) in change.items():
             self._tables[name].write(rows, _OUT)
@@ -65,7 +64,7 @@ class ChangedRows:
         """Those of some rows that are in the set."""
         return {name: rows[name][there.read(rows[name])] for name, there in self._tables.items() if name in rows}
 
-    def of(self, numbers: NDArray[np.int64]) -> dict[str, NDArray[np.integer]]:
+    def of(self, numbers: NDArray[np.integer]) -> dict[str, NDArray[np.integer]]:
         """The rows of each table with one of these numbers."""
         return {name: numbers[there.read(numbers)] for name, there in self._tables.items()}
 
@@ -76,19 +75,18 @@ class Save:
     def __init__(self, rows: ChangedRows, applied: int, state: ServingState) -> None:
         self.rows, self.applied, self.seconds = rows, applied, 0.0
         self._left = rows.copy()
-        self._copies: list[RowChange] = []  # of rows that were about to change, one for each block
-        numbers = rows.numbers()
-        assert state.servable is not None
-        row_bytes = sum(values[_FIRST[: len(values)]].nbytes for values in state.servable.view().values())
-        self._parts = iter(np.array_split(numbers, max(1, len(numbers) * row_bytes // _BYTES)))
+        self._parts = iter(_pieces(rows.numbers()))
+        self._copies: list[TrimmedChange] = []  # of rows that were about to change, one for each block
+        self._copied_parts: Iterator[TrimmedChange] | None = None
 
-    def next_rows(self, state: ServingState) -> RowChange | None:
+    def next_rows(self, state: ServingState) -> TrimmedChange | None:
         """Rows that are still to be written, as they are now; None if there are none."""
         part = next(self._parts, None)
         if part is not None:
             return self._taken(self._left.of(part), state)
-        copies, self._copies = self._copies[:_COPIES], self._copies[_COPIES:]
-        return _joined(copies) if copies else None
+        if self._copied_parts is None:  # no row is left that could be copied
+            self._copied_parts = _in_pieces(self._copies)
+        return next(self._copied_parts, None)
 
     def keep(self, change: RowChange, state: ServingState) -> None:
         """Copy the rows that are still to be written and about to be changed."""
@@ -96,20 +94,30 @@ class Save:
         if copies:
             self._copies.append(copies)
 
-    def _taken(self, rows: Mapping[str, NDArray[np.integer]], state: ServingState) -> RowChange:
+    def _taken(self, rows: Mapping[str, NDArray[np.integer]], state: ServingState) -> TrimmedChange:
         assert state.servable is not None
         view = state.servable.view()
         taken = {
-            name: (numbers.astype(np.int32), view[name][numbers]) for name, numbers in rows.items() if len(numbers)
+            name: (numbers.astype(np.int32), trimmed_rows(view[name], numbers))
+            for name, numbers in rows.items()
+            if len(numbers)
         }
         self._left.discard(taken)
         return taken
 
 
-def _joined(changes: Sequence[RowChange]) -> RowChange:
-    """Changes of different rows as one."""
-    joined = RowChange()
+def _pieces(numbers: NDArray[np.integer]) -> list[NDArray[np.integer]]:
+    return np.array_split(numbers, -(-len(numbers) // _ROWS)) if len(numbers) else []
+
+
+def _in_pieces(changes: Sequence[TrimmedChange]) -> Iterator[TrimmedChange]:
+    """Changes of different rows, in pieces of neighbouring rows: who looks for some rows need not read all pieces."""
+    joined = TrimmedChange()
     for name in dict.fromkeys(name for change in changes for name in change):
         parts = [change[name] for change in changes if name in change]
-        joined[name] = (np.concatenate([rows for rows, _ in parts]), np.concatenate([values for _, values in parts]))
-    return joined
+        rows = np.concatenate([rows for rows, _ in parts])
+        order = np.argsort(rows)
+        joined[name] = rows[order], TrimmedValues.joined([values for _, values in parts]).picked(order)
+    numbers: list[NDArray[np.integer]] = [np.zeros(0, dtype=np.int64), *(rows for rows, _ in joined.values())]
+    for piece in _pieces(np.unique(np.concatenate(numbers))):
+        yield between(joined, int(piece[0]), int(piece[-1]) + 1)

@@ -24,6 +24,7 @@ from felrec.store.protocol import Store
 _log = logging.getLogger(__name__)
 KERNELS = "kernels"  # the name of the note that says what computed the rows of the state
 _SHARE = 10  # a save is not followed by another one for so many times its own duration
+_PAUSE = 2.0  # times as long as a piece is the pause after it
 _DISK = 0.005  # seconds until another look whether the disk has caught up
 _RETRY = 10.0  # seconds until another attempt after a failed write
 
@@ -112,7 +113,7 @@ class StateSaver:
         self._go_on_at, self._save_at = inf, time.monotonic() + self._seconds if self._changed else inf
 
     def step(self) -> bool:
-        """Do one piece. The next is due after a pause as long as this one: others need the processor too.
+        """Do one piece. The next is due after a pause: posts wait for a piece, and others need the processor too.
 
         Returns False if the disk is still busy with the piece before.
         """
@@ -125,7 +126,8 @@ class StateSaver:
             more = True
         else:
             more = self._tidy()
-        self._go_on_at = 2 * time.monotonic() - begun if more else inf
+        ended = time.monotonic()
+        self._go_on_at = ended + _PAUSE * (ended - begun) if more else inf
         return True
 
     def finish(self) -> Iterator[None]:

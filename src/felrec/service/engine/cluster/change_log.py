@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from felrec.data.events import RowChange
+from felrec.data.tables.trimmed_values import TrimmedChange
 from felrec.errors import NotLeader, StoreUnreachable
 from felrec.service.engine.cluster.encoding import decode, encode
 from felrec.service.engine.moving import Moved, moved_to
@@ -83,7 +83,7 @@ class TermStore:
         self._write(lambda: cast(Replaceable, self._shared).become(other, change), entry=True)
         self.last_erasure = self.position
 
-    def save(self, rows: RowChange, applied: int | None = None, notes: Mapping[str, str] | None = None) -> None:
+    def save(self, rows: TrimmedChange, applied: int | None = None, notes: Mapping[str, str] | None = None) -> None:
         """Write rows of the state; the last of a rebuilt one tells the others to load it."""
         change = encode(Entry()) if applied is not None and notes and REBUILD in notes else None
         self._write(lambda: self._shared.save(rows, applied, notes, change), entry=change is not None)
