@@ -7,7 +7,7 @@ import sys
 
 
 def give_back_memory() -> None:
-    """Called after a start, which frees what it read: the C library would keep most of it for later allocations."""
+    """Called after a start and after saves, which free much: the C library would keep most of it for later."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
         if trim is not None:

@@ -145,7 +145,7 @@ class GracefulServer(uvicorn.Server):
         await super().startup(sockets)
         gc.collect()
         give_back_memory()
-        gc.freeze()  # what is there stays; scanning it again and again takes 25 ms each time, in which nothing else runs
+        gc.freeze()  # what is there stays, and scanning it takes 25 ms each time, in which nothing else runs
         for listener in sockets or ():
             host, port = listener.getsockname()[:2]
             self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
