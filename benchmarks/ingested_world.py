@@ -82,7 +82,7 @@ class Ingested:
 
 def ingested(work: Path, weights: str, events: int, users: int, items: int) -> Ingested:
     """A log of `events` that a model with the bundled weights, or with trained ones, has observed."""
-    log = _log(events, users, items)
+    log = world_log(events, users, items)
     model = load_pretrained() if weights == "bundled" else runs.load(trained(work))
     kept = work / f"ingested-{weights}-{events}-{users}-{items}.safetensors"
     if not kept.exists():
@@ -95,18 +95,18 @@ def ingested(work: Path, weights: str, events: int, users: int, items: int) -> I
 
 def following(more: int, events: int, users: int, items: int) -> Events:
     """The events that come after those of `ingested` in a longer log of the same kind."""
-    return _log(events + more, users, items).events[events:]
+    return world_log(events + more, users, items).events[events:]
 
 
 def trained(work: Path) -> Path:
     """A run that was trained on a smaller log of the same kind."""
     folder = work / "run-trained"
     if not folder.exists():
-        runs.train(split_log(_log(60_000, 5_000, 2_500)), "felrec-s", folder, {})
+        runs.train(split_log(world_log(60_000, 5_000, 2_500)), "felrec-s", folder, {})
     return folder
 
 
-def _log(events: int, users: int, items: int) -> InteractionLog:
+def world_log(events: int, users: int, items: int) -> InteractionLog:
     return synthetic_log(
         events, n_users=users, n_items=items, tastes=40, lifetime=3.0, birth_share=0.4, basket=3.0, seed=0
     ).log

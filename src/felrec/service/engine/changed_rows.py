@@ -72,7 +72,7 @@ class ChangedRows:
 class Save:
     """A save under way: the rows it has, and which of them are still to be written."""
 
-    def __init__(self, rows: ChangedRows, applied: int, state: ServingState) -> None:
+    def __init__(self, rows: ChangedRows, applied: int) -> None:
         self.rows, self.applied, self.seconds = rows, applied, 0.0
         self._left = rows.copy()
         self._parts = iter(_pieces(rows.numbers()))

@@ -158,7 +158,7 @@ class StateSaver:
     def _step(self) -> None:
         """Write a piece of a save."""
         if self._save is None:
-            self._save = Save(self._changed, self.applied, self._state)
+            self._save = Save(self._changed, self.applied)
             self._changed, self._work, self._save_at = ChangedRows(), 0.0, inf
         save, begun = self._save, time.monotonic()
         try:
