@@ -26,7 +26,9 @@ from felrec.errors import (
 from felrec.service.engine.engine import Engine
 from felrec.store.opening import open_store
 from felrec.store.postgres import PostgresStore
+from felrec.store.schema import FORMAT
 from felrec.store.sql_store import SqlStore
+from felrec.store.writing import put_meta
 from postgresql import PASSWORD, PostgresServer
 from small_stores import EMPTY_BASE, IDENTITY, one_block
 from stores import NO_REBUILD, fitted, made_up, post, state_of
@@ -88,6 +90,25 @@ def test_namespaces_know_nothing_of_one_another(postgres: PostgresServer) -> Non
     assert second.commands(10) == []
     first.close()
     second.close()
+
+
+def test_a_store_of_an_earlier_format_is_marked_when_it_is_opened_to_write(
+    postgres: PostgresServer, namespace: str
+) -> None:
+    """Its pages say themselves of which format they are; an earlier felrec could not read those written from now on."""
+
+    def format_of(store: PostgresStore) -> int:
+        return int(store._database.value("SELECT value FROM meta WHERE name = 'format'"))
+
+    store = leading(postgres.address(), namespace)
+    with store._database.appending() as connection:
+        put_meta(connection, "format", str(FORMAT - 1))
+    store.close()
+    with PostgresStore(postgres.address(), "read", namespace=namespace) as reader:
+        assert format_of(reader) == FORMAT - 1
+    with PostgresStore(postgres.address(), "write", namespace=namespace) as writer:
+        assert format_of(writer) == FORMAT
+        assert writer.verify() == []
 
 
 _NO_NAMES = ["", "public", "pg_shop", "Shop", 'a"; DROP SCHEMA public', "a" * 49, "information_schema"]
