@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from felrec.data.tables import trimmed_values
 from felrec.data.tables.packed_rows import PackedColumn, PackedRows
 from felrec.data.tables.trimmed_values import TrimmedValues, between, trimmed, trimmed_rows
 
@@ -53,7 +54,9 @@ def test_packed_rows_are_trimmed_as_they_are(rows: list[list[int]]) -> None:
         assert trimmed_rows(column, asked).full(WIDTH).tobytes() == column[asked].tobytes()
 
 
-def test_rows_of_a_change_are_in_order_and_can_be_cut_out() -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_rows_of_a_change_are_in_order_and_can_be_cut_out(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trimmed_values, "_AT_ONCE", at_once)
     change = trimmed({"a": (np.array([9, 4, 6]), np.array([[9, 0], [4, 0], [6, 0]]))})
     assert change["a"][0].tolist() == [4, 6, 9]
     rows, values = between(change, 5, 10)["a"]

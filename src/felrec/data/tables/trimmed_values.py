@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from felrec.data.events import RowChange, Rows
 from felrec.data.tables.table import ReadableRows
 
+_AT_ONCE = 4_096  # rows
+
 
 class TrimmedValues(NamedTuple):
     """Rows (B, W): the last cell of each, and the cells up to the last that differs from it.
@@ -34,7 +36,7 @@ class TrimmedValues(NamedTuple):
         bits = values.view(f"u{values.itemsize}")  # bits, because no NaN equals another
         backwards = (bits != bits[:, -1:])[:, ::-1]
         used = np.where(backwards.any(axis=1), values.shape[1] - backwards.argmax(axis=1), 0).astype(np.int32)
-        return cls(values[:, -1], used, values[_in_use(used, values.shape[1])])
+        return cls(values[:, -1].copy(), used, values[_in_use(used, values.shape[1])])
 
     def full(self, width: int) -> NDArray[Any]:
         """The array (B, W)."""
@@ -72,11 +74,12 @@ class TrimmedTable(Protocol):
 
 
 def trimmed(change: RowChange) -> TrimmedChange:
-    """New values of some rows of a state, trimmed."""
+    """New values of some rows of a state, trimmed a few at a time: a copy of all may not fit into memory."""
     found = TrimmedChange()
     for name, (rows, values) in change.items():
         order = np.argsort(rows, kind="stable")
-        found[name] = rows[order], TrimmedValues.of(values[order])
+        pieces = np.array_split(order, len(order) // _AT_ONCE + 1)
+        found[name] = rows[order], TrimmedValues.joined([TrimmedValues.of(values[piece]) for piece in pieces])
     return found
 
 
