@@ -107,6 +107,7 @@ def trained(work: Path) -> Path:
 
 
 def world_log(events: int, users: int, items: int) -> InteractionLog:
+    """A synthetic log of baskets and short-lived items."""
     return synthetic_log(
         events, n_users=users, n_items=items, tastes=40, lifetime=3.0, birth_share=0.4, basket=3.0, seed=0
     ).log

@@ -1,7 +1,4 @@
-"""Microseconds of an answer in the engine, by the version of felrec that is imported: a process of versions.py.
-
-python benchmarks/versions_answers.py STORE USER ...
-"""
+"""A process of versions.py, with a store and users: microseconds of an answer by the felrec that is imported."""
 
 from __future__ import annotations
 

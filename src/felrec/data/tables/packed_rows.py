@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from felrec.data.tables.growing import GrowingArray, room_for
 from felrec.data.tables.table import RowsByTable, TableState
-from felrec.data.tables.trimmed_values import TrimmedValues, ranges
+from felrec.data.tables.trimmed_values import TrimmedValues, count_used, in_use, ranges
 
 _LEAST = 4  # slots that a row has room for as soon as it uses one
 _AHEAD = 4  # times the slots asked for that more room provides: it takes no memory before it is used
@@ -59,7 +59,7 @@ class PackedRows:
         """A copy of one column (B, size) of these owners."""
         used, column = self.used.read(owners), self.columns[name]
         values = column.blank((len(owners), self.size))
-        values[self._in_use(used)] = column.room[ranges(self.place.read(owners), used)]
+        values[in_use(used, self.size)] = column.room[ranges(self.place.read(owners), used)]
         return values
 
     def write(self, owners: NDArray[np.integer], values: TableState) -> None:
@@ -75,9 +75,9 @@ class PackedRows:
         self.end[0] += ends[-1] if len(ends) else 0
         self.place.write(owners, place)
         self.used.write(owners, used)
-        in_use, slots = self._in_use(used), ranges(place, used)
+        mask, slots = in_use(used, self.size), ranges(place, used)
         for name, column in self.columns.items():
-            column.room[slots] = values[name][in_use]
+            column.room[slots] = values[name][mask]
 
     def grow(self, owners: int) -> None:
         """Extend to at least this many rows."""
@@ -121,13 +121,7 @@ class PackedRows:
     def _count_used(self, values: TableState) -> NDArray[np.int32]:
         """The slots (B,) of each row up to the last one that is not free."""
         differs = [values[name] != column.fill for name, column in self.columns.items()]
-        backwards = np.logical_or.reduce(differs)[:, ::-1]
-        used = np.where(backwards.any(axis=1), self.size - backwards.argmax(axis=1), 0)
-        return used.astype(np.int32)
-
-    def _in_use(self, used: NDArray[np.int32]) -> NDArray[np.bool_]:
-        in_use: NDArray[np.bool_] = np.arange(self.size) < used[:, None]
-        return in_use
+        return count_used(np.logical_or.reduce(differs))
 
 
 class Slots:

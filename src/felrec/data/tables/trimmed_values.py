@@ -34,14 +34,13 @@ class TrimmedValues(NamedTuple):
         """Rows (B, ...) of an array."""
         values = values.reshape(len(values), math.prod(values.shape[1:]))
         bits = values.view(f"u{values.itemsize}")  # bits, because no NaN equals another
-        backwards = (bits != bits[:, -1:])[:, ::-1]
-        used = np.where(backwards.any(axis=1), values.shape[1] - backwards.argmax(axis=1), 0).astype(np.int32)
-        return cls(values[:, -1].copy(), used, values[_in_use(used, values.shape[1])])
+        used = count_used(bits != bits[:, -1:])
+        return cls(values[:, -1].copy(), used, values[in_use(used, values.shape[1])])
 
     def full(self, width: int) -> NDArray[Any]:
         """The array (B, W)."""
         values = np.repeat(self.last[:, None], width, axis=1)
-        values[_in_use(self.used, width)] = self.cells
+        values[in_use(self.used, width)] = self.cells
         return values
 
     def picked(self, rows: NDArray[np.integer]) -> Self:
@@ -111,6 +110,17 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int32]) -> NDArray[np.
     return numbers + np.arange(len(numbers))
 
 
-def _in_use(used: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
-    in_use: NDArray[np.bool_] = np.arange(width) < used[:, None]
-    return in_use
+def count_used(differs: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The cells (B,) of each row (B, W) up to the last True.
+
+    >>> count_used(np.array([[True, False, True, False], [False, False, False, False]])).tolist()
+    [3, 0]
+    """
+    backwards = differs[:, ::-1]
+    return np.where(backwards.any(axis=1), differs.shape[1] - backwards.argmax(axis=1), 0).astype(np.int32)
+
+
+def in_use(used: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
+    """Which cells (B, width) are among the used ones at the beginning of their row."""
+    mask: NDArray[np.bool_] = np.arange(width) < used[:, None]
+    return mask
