@@ -10,9 +10,9 @@
 Needs httpx (the extra `client`), and imports neither torch nor the service.
 """
 
+from felrec.answers.statistics import FeedbackReceipt
 from felrec.answers.types import (
     Erasure,
-    FeedbackReceipt,
     FoundItem,
     FoundItems,
     HistoryEntry,

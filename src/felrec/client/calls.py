@@ -11,9 +11,9 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from urllib.parse import quote
 
 from felrec.answers.reading import read
+from felrec.answers.statistics import FeedbackReceipt
 from felrec.answers.types import (
     Erasure,
-    FeedbackReceipt,
     FoundItems,
     Item,
     ItemsReceipt,

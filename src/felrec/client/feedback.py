@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from felrec.answers.types import FeedbackReceipt
+from felrec.answers.statistics import FeedbackReceipt
 from felrec.client.posts import cut
 from felrec.errors import DataError
 

@@ -9,7 +9,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from felrec.answers.types import FeedbackReceipt, ItemsReceipt, Receipt
+from felrec.answers.statistics import FeedbackReceipt
+from felrec.answers.types import (
+    ItemsReceipt,
+    Receipt,
+)
 from felrec.client import calls, feedback, items
 from felrec.client.calls import Call
 from felrec.client.events import Event, parts_of

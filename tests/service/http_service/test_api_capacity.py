@@ -8,7 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from felrec.answers.types import Receipt, Refusal, Stats
+from felrec.answers.statistics import Stats
+from felrec.answers.types import (
+    Receipt,
+    Refusal,
+)
 from felrec.cli.serve_limits import read_memory
 from felrec.client import Client
 from felrec.errors import ConfigError, ServiceError

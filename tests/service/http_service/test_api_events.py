@@ -8,7 +8,11 @@ import time
 
 import pytest
 
-from felrec.answers.types import Receipt, Refusal, Stats
+from felrec.answers.statistics import Stats
+from felrec.answers.types import (
+    Receipt,
+    Refusal,
+)
 from felrec.errors import StoreBusy
 from felrec.service.engine.clock import SteadyClock
 from http_service.running import Open, Opened, checked

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from felrec.answers.types import FeedbackReceipt, Recommendations, Refusal, Stats
+from felrec.answers.statistics import FeedbackReceipt, Stats
+from felrec.answers.types import (
+    Recommendations,
+    Refusal,
+)
 from felrec.service.engine.tickets import arm_of
 from http_service.running import Open, Opened, checked
 

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from disks import fill, small_disk
-from felrec.answers.types import Stats
+from felrec.answers.statistics import Stats
 from http_service.running import Open, Opened, checked, start
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"

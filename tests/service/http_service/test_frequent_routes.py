@@ -10,8 +10,8 @@ import httpx
 import pytest
 from starlette.types import Scope
 
+from felrec.answers.statistics import Alive
 from felrec.answers.types import (
-    Alive,
     Answer,
     Error,
     Reason,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
-from felrec.answers.types import ArmStats, PlaceStats, Share
+from felrec.answers.statistics import ArmStats, PlaceStats, Share
 from felrec.service.engine.proportions import Interval, share_of
 from felrec.service.engine.tickets import ARMS, Arm
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.answers.types import Evenness
+from felrec.answers.statistics import Evenness
 from felrec.data.events import Rows
 
 _REMEMBERED = 1_000  # answers

@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from felrec.answers.types import Difference, FeedbackStats
+from felrec.answers.statistics import Difference, FeedbackStats
 from felrec.errors import InvalidRequest
 from felrec.service.engine.click_counts import FEEDBACK, Counted, Counts, Note
 from felrec.service.engine.proportions import difference, share_of

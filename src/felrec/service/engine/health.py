@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from felrec.answers.types import Membership
+from felrec.answers.statistics import Membership
 from felrec.errors import StoreLost
 from felrec.service.engine.clock import SteadyClock
 from felrec.service.engine.committer import Commits, Committer

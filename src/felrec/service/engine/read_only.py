@@ -10,9 +10,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from felrec.answers.statistics import Evenness
 from felrec.answers.types import (
     BestItems,
-    Evenness,
     FoundItem,
     FoundUser,
     Item,

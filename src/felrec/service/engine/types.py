@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from felrec.answers.types import EngineStats
+from felrec.answers.statistics import EngineStats
 
 Side = Literal["user", "item"]
 

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from felrec.answers.types import Latency, Membership
+from felrec.answers.statistics import Latency, Membership
 from felrec.service.engine.click_counts import SHOWN_PLACES
 from felrec.service.engine.tickets import Arm
 from felrec.service.http.logs import dropped_lines

@@ -8,7 +8,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from felrec.answers.types import FeedbackReceipt, Rejected
+from felrec.answers.statistics import FeedbackReceipt
+from felrec.answers.types import (
+    Rejected,
+)
 from felrec.errors import InvalidRequest
 from felrec.service.engine.feedback import Feedback
 from felrec.service.http.access import key_of, service_of

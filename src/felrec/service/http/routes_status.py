@@ -7,7 +7,7 @@ from dataclasses import fields
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from felrec.answers.types import Alive, EngineStats, Stats
+from felrec.answers.statistics import Alive, EngineStats, Stats
 from felrec.service.engine.memory import resident_bytes
 from felrec.service.http.access import service_of
 from felrec.service.http.fast_route import ProbeRoute

@@ -13,7 +13,13 @@ from math import inf
 from queue import SimpleQueue
 from typing import Any
 
-from felrec.answers.types import Erasure, Item, Membership, Receipt, Rejected
+from felrec.answers.statistics import Membership
+from felrec.answers.types import (
+    Erasure,
+    Item,
+    Receipt,
+    Rejected,
+)
 from felrec.data.events import EventColumns
 from felrec.data.log import InteractionLog
 from felrec.errors import (
