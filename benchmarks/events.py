@@ -22,13 +22,14 @@ import torch
 from ingested_world import Ingested, following, ingested
 from machine import describe
 
+from felrec.abilities import Selection
 from felrec.data.events import Events
 from felrec.item_score_cache import ItemScoreCache
 from felrec.model.compiled_events import CompiledChange
 from felrec.model.felrec_s import FELRecS
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.signals.signal_set import SignalName
-from felrec.recommender import Queries, Selection
+from felrec.recommender import Queries
 
 SIZES = {1: 64, 8: 16, 100: 4, 256: 2}  # events of a block, and blocks of a turn
 TURNS = 5

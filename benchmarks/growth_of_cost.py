@@ -24,9 +24,10 @@ from growth_rivals import RIVALS
 from machine import describe
 from made_up_rows import MadeUp
 
+from felrec.abilities import Selection
 from felrec.data.events import Events
 from felrec.item_score_cache import ItemScoreCache
-from felrec.recommender import Queries, Selection
+from felrec.recommender import Queries
 
 SIDES = ("felrec", "item-kNN", "ALS", "HNSW")
 OTHER = 10_000  # users while items grow, and items while users grow

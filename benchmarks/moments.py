@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from made_up_rows import MadeUp
 
+from felrec.abilities import Selection
 from felrec.data.events import Events
 from felrec.item_score_cache import ItemScoreCache
-from felrec.recommender import Queries, Selection
+from felrec.recommender import Queries
 
 NOTHING = np.zeros(0, dtype=np.int32)
 USERS = 10_000

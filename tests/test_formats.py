@@ -14,12 +14,13 @@ import pytest
 from torch.nn.functional import normalize
 
 import felrec
+from felrec.abilities import Representing
 from felrec.answers.types import NearItem
 from felrec.data.events import EventColumns, Rows
 from felrec.errors import ConfigError
 from felrec.fitted import Scored
 from felrec.model.felrec_s import FELRecS
-from felrec.recommender import Recommender, Representing
+from felrec.recommender import Recommender
 from felrec.service.engine.engine import Engine
 from felrec.service.engine.types import IdempotencyKey
 from felrec.service.maintenance.replaying import replay_store

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from felrec.abilities import Found, Linking, Representing, Selection
 from felrec.data.events import BEGINNING, Events, Rows, Times, Weights
 from felrec.data.known import Known
 from felrec.data.lazy_polars import pl
@@ -29,7 +30,7 @@ from felrec.errors import CheckpointError, ConfigError, DataError
 from felrec.evaluation.protocols import Progress, replay
 from felrec.ids import spelled
 from felrec.item_score_cache import ItemScoreCache
-from felrec.recommender import Found, Linking, Queries, Recommender, Representing, Selection, Tensors
+from felrec.recommender import Queries, Recommender, Tensors
 from felrec.training.checkpoint import MANIFEST, RunDirectory
 from felrec.version import __version__
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from felrec.abilities import Choosable
 from felrec.config import Settings, TrainingSettings, check
 from felrec.data.known import Known
 from felrec.data.log import InteractionLog
@@ -18,7 +19,7 @@ from felrec.evaluation.report import ExcludeSeen, evaluate, resolve_exclude_seen
 from felrec.fitted import FittedModel
 from felrec.model_kind import ModelKind
 from felrec.peers import ALONE, Peers
-from felrec.recommender import Choosable, Recommender, Tensors, Trainable, usable
+from felrec.recommender import Recommender, Tensors, Trainable, usable
 from felrec.registry import model_kind
 from felrec.training.device import pick_device
 from felrec.training.distributed import alike, check_agreement, check_divisible, own_device, together

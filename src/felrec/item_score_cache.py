@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from felrec.abilities import Found, Ranking, Selection, TopK
 from felrec.data.events import RowChange, Rows
-from felrec.recommender import Found, ItemScoring, Queries, Ranking, Recommender, Selection, Servable, TopK
+from felrec.recommender import ItemScoring, Queries, Recommender, Servable
 
 _NOTHING = np.zeros(0, dtype=np.int32)
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import needs
+from felrec.abilities import Representing
 from felrec.experiments import Data, ExperimentRunner
 from felrec.experiments.taste_map import TasteMap, plot_maps, taste_map
-from felrec.recommender import Queries, Representing
+from felrec.recommender import Queries
 
 needs.package("openTSNE")
 

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import felrec
+from felrec.abilities import Explaining
 from felrec.model.felrec_s import FELRecS
 from felrec.model.signals.signal_set import SignalName
-from felrec.recommender import Explaining, Queries
+from felrec.recommender import Queries
 
 LOG = felrec.synthetic_log(3_000, n_users=40, n_items=60, seed=2).log
 ITEMS = np.arange(LOG.n_items, dtype=np.int32)

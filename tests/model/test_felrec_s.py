@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from felrec.abilities import ErasureContext, Forgetting, Representing
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events, Rows
 from felrec.data.pending import Pending
@@ -23,7 +24,7 @@ from felrec.model.signals.follows import Follows
 from felrec.model.signals.pairs import Candidates, PairFeatures
 from felrec.model.signals.seeds import SeededCache, seeds
 from felrec.model.signals.signal_set import SIGNALS, SignalName
-from felrec.recommender import ErasureContext, Forgetting, Queries, Representing
+from felrec.recommender import Queries
 
 WITH_VECTORS: list[SignalName] = [name for name in SIGNALS if name not in ("sequence", "hit-rates")]
 SIZES = {"width": 16, "heads": 2, "feed_forward": 32, "history_length": 8}

@@ -9,18 +9,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from felrec.abilities import ErasureContext
 from felrec.config import Settings
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.decayed_counts import HALF_LIFE_CHOICES, DecayedCounts
 from felrec.data.tables.table import Stored, TableState
 from felrec.model_kind import ModelKind
-from felrec.recommender import (
-    EVERYTHING,
-    ErasureContext,
-    Queries,
-    Recommender,
-    Weightless,
-)
+from felrec.recommender import EVERYTHING, Queries, Recommender, Weightless
 
 
 class PopularitySettings(Settings):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.abilities import Comparing
 from felrec.data.events import Rows
 from felrec.data.pending import Pending
 from felrec.errors import TrainingError
 from felrec.evaluation.metrics import draw_negatives
-from felrec.recommender import Comparing, Queries
+from felrec.recommender import Queries
 
 Columns = tuple[NDArray[np.int64], NDArray[np.int64]]  # query and column of some candidates
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from felrec.abilities import Comparing
 from felrec.data.events import Events, Rows
 from felrec.data.pending import Pending, grouped
 from felrec.evaluation.compared import Columns, compared_ranks, require_numbers
@@ -20,7 +21,7 @@ from felrec.evaluation.lists import Lists, top_items
 from felrec.evaluation.metrics import Floats, event_metrics, ranks, sampled_ranks
 from felrec.evaluation.rules import BLOCK, RULES, Protocol, Rules
 from felrec.evaluation.seen import Simultaneous, never_ranked
-from felrec.recommender import Comparing, Queries, Recommender, usable
+from felrec.recommender import Queries, Recommender, usable
 
 Hidden = tuple[NDArray[np.int64], NDArray[np.int32]]  # pairs (position in a block, item) that are not ranked
 Progress = Callable[[int], None]  # may raise Enough

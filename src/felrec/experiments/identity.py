@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
+from felrec.abilities import Representing
 from felrec.comparison.trials import Trial
 from felrec.errors import ConfigError
 from felrec.evaluation.plots import COLOURS
@@ -24,7 +25,6 @@ from felrec.experiments.outcome import Outcome
 from felrec.experiments.plots import Panel, Series, plot_dots
 from felrec.experiments.runner import ExperimentRunner, Result
 from felrec.experiments.scale import Data
-from felrec.recommender import Representing
 
 STARTS: tuple[Literal["kept", "reset"], ...] = ("kept", "reset")
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from felrec.abilities import Representing
 from felrec.comparison.trials import Trial
 from felrec.evaluation.plots import new_figure, save_figure
 from felrec.evaluation.report import resolve_exclude_seen
@@ -20,7 +21,6 @@ from felrec.experiments.runner import ExperimentRunner
 from felrec.experiments.scale import Data
 from felrec.experiments.taste_map import INTERACTIONS, TasteMap, plot_maps, require_tsne, taste_map
 from felrec.files import write_atomically
-from felrec.recommender import Representing
 
 MAPPED = ("sasrec", "felrec-q", "felrec-s")
 TAKEN = "what users took"

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.abilities import Representing
 from felrec.data.events import Rows
 from felrec.data.lazy_polars import pl
 from felrec.data.split import Split
 from felrec.errors import ConfigError, how_to_install
 from felrec.evaluation.plots import new_figure, save_figure
-from felrec.recommender import Queries, Recommender, Representing
+from felrec.recommender import Queries, Recommender
 
 INTERACTIONS = 10_000
 PERPLEXITY = 30.0

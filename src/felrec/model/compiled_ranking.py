@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from felrec.abilities import Comparison, Found, Selection
 from felrec.data.events import RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.data.tables.growing import GrowingArray
@@ -28,7 +29,7 @@ from felrec.model.kernels.native.state_view import follow_counts, follow_histori
 from felrec.model.kernels.native.tables import CHUNK, ITEM, ITEMS_CHUNK, NEVER_SCORED, Tables, address
 from felrec.model.mlp_ensemble import MLPEnsemble
 from felrec.model.signals.signal_set import SignalSet
-from felrec.recommender import Comparison, Found, Queries, Selection
+from felrec.recommender import Queries
 
 _SORTED = 1_024  # chunks for which it pays to sort them at every moment; with more it is done less often
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from felrec.abilities import Part
 from felrec.data.events import Rows
 from felrec.model.signals.signal_set import SignalName
-from felrec.recommender import Part, Queries
+from felrec.recommender import Queries
 
 if TYPE_CHECKING:
     from felrec.model.felrec_s import FELRecS

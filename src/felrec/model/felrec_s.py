@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from felrec.abilities import Comparison, ErasureContext, Linked, Part
 from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
@@ -36,16 +37,7 @@ from felrec.model.signals.vectors import VectorNetwork, Vectors
 from felrec.model.weight_names import name_in_files, without_vectors
 from felrec.model_kind import ModelKind
 from felrec.peers import ALONE
-from felrec.recommender import (
-    EVERYTHING,
-    Comparison,
-    ErasureContext,
-    LearnedWeights,
-    Linked,
-    Part,
-    Queries,
-    Tensors,
-)
+from felrec.recommender import EVERYTHING, LearnedWeights, Queries, Tensors
 
 CONTEXT_FEATURES = ("item.log_events", "item.score", "vectors.cosine")  # what the pair network also reads
 _CELLS = 1 << 24  # scores that a loss may hold: with a large catalogue fewer events of a batch are learned from

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from felrec.abilities import Representing
 from felrec.baselines.common.learned_items import LearnedItems
 from felrec.data.events import Events
 from felrec.data.split import Sizes
 from felrec.model_kind import PAPER_SIZES
-from felrec.recommender import Representing, Trainable
+from felrec.recommender import Trainable
 from felrec.registry import MODELS
 from felrec.training.checkpoint import RunDirectory
 from felrec.training.trainer import Trainer

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import needs
+from felrec.abilities import ErasureContext
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events, RowChange
 from felrec.data.pending import Pending
@@ -22,7 +23,6 @@ from felrec.model.felrec_s import FELRecS, felrec_s
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.kernels.native.library import state_kernels
 from felrec.pretrained import load_pretrained
-from felrec.recommender import ErasureContext
 from random_models import logs, models
 
 needs.kernels()

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import needs
+from felrec.abilities import Found, Selection
 from felrec.data.events import Events, Rows
 from felrec.data.pending import Pending
 from felrec.data.synthetic import synthetic_log
@@ -22,7 +23,7 @@ from felrec.model import felrec_s as felrec_s_module
 from felrec.model.felrec_s import FELRecS, felrec_s
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.pretrained import load_pretrained
-from felrec.recommender import Found, Queries, Selection
+from felrec.recommender import Queries
 from random_models import ITEMS, USERS, logs, models, randomised
 
 needs.kernels()

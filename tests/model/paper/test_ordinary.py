@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from felrec.abilities import ErasureContext
 from felrec.data.batches import TimeBatch
 from felrec.data.events import Events
 from felrec.data.pending import Pending
@@ -21,7 +22,7 @@ from felrec.model.paper.popularity_prior import PopularityPrior
 from felrec.model.paper.residual import ResidualEncoder, start_as_identity
 from felrec.model.paper.served_score import Before, ServedScore
 from felrec.model.signals.seeds import seeds
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import Queries
 from felrec.registry import model_kind
 
 SIZES: dict[str, Any] = {"width": 16, "heads": 2, "feed_forward": 16, "history_length": 4, "queue_size": 20}

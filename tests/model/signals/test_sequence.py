@@ -7,6 +7,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import Events
 from felrec.data.pending import Pending
 from felrec.data.synthetic import synthetic_log
@@ -15,7 +16,7 @@ from felrec.model.felrec_s import FELRecS, felrec_s
 from felrec.model.felrec_s_settings import FELRecSSettings
 from felrec.model.signals.sequence import Sequence, _whitened
 from felrec.model.signals.signal import Floats
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import Queries
 
 GROUP = 10  # items of a kind
 LOG = synthetic_log(3_000, n_users=100, n_items=400, seed=5).log.events

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from felrec.abilities import ErasureContext
 from felrec.config import TrainingSettings
 from felrec.data.batches import InTime, TimeBatch
 from felrec.data.events import Events, RowChange, Rows
@@ -35,7 +36,7 @@ from felrec.model.paper.settings import ORDINARY, FELRecSettings
 from felrec.model.paper.side import Side
 from felrec.model_kind import ModelKind
 from felrec.peers import ALONE
-from felrec.recommender import EVERYTHING, ErasureContext, LearnedWeights, Queries, Tensors
+from felrec.recommender import EVERYTHING, LearnedWeights, Queries, Tensors
 
 __all__ = ["FELREC_P", "FELREC_Q", "FELRec", "FELRecSettings"]
 

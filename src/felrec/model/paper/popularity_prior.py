@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import RowChange, Rows, prefixed, without_prefix
 from felrec.data.tables.decayed_counts import DecayedCounts
 from felrec.data.tables.table import TableState
-from felrec.recommender import ErasureContext, Tensors, load_table, state_of
+from felrec.recommender import Tensors, load_table, state_of
 
 FAST = 3.0  # a few scalars must move faster than the weights of a network, which the optimiser's rate is made for
 _LEAST = 0.1  # added to counts: an item whose events have all decayed is not impossible

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import RowChange, all_rows
 from felrec.data.tables.table import TableState
 from felrec.model.signals.pairs import Candidates, PairFeatures, collect
 from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.signal import Floats, Ints, PairSignal
 from felrec.model.signals.trend import Trend
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import Queries
 
 EVERY = 4  # one in this many events is sampled, which is enough
 _TABLE = "rate_cells"

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from felrec.abilities import ErasureContext, Linked
 from felrec.data.events import RowChange, Rows, prefixed
 from felrec.data.pending import Pending
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.signal import Floats, Ints, OneTable, one_row
-from felrec.recommender import ErasureContext, Linked, Queries
+from felrec.recommender import Queries
 
 WINDOW = 10  # newest items of a user that an event is linked with
 _FADE = 0.9995  # of a count, with each link of its item

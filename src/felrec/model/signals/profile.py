@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import RowChange, all_rows
 from felrec.data.tables.table import TableState
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES
@@ -17,7 +18,6 @@ from felrec.model.signals.repetition import Repetition
 from felrec.model.signals.signal import Floats
 from felrec.model.signals.together import Together
 from felrec.model.signals.trend import Trend
-from felrec.recommender import ErasureContext
 
 _TABLE = "log_domain"
 _HALF_LIFE = 5_000  # of the running means, in events

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import Against, Events, RowChange, Rows, prefixed, without_prefix
 from felrec.data.pending import Pending
 from felrec.data.tables.histories import EMPTY, Histories, marked, rows_of, steps_in, steps_of
 from felrec.data.tables.table import TableState
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import Queries
 
 
 @dataclass(frozen=True)

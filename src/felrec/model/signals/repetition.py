@@ -7,13 +7,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import RowChange, Rows, Times, prefixed
 from felrec.data.pending import spread
 from felrec.data.tables.top_k_counts import TopKCounts
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.signal import Floats, Ints, OneTable, one_row
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import Queries
 
 _TABLE = "own_"
 _FADE = 0.99  # of a count, with each event of its user

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import RowChange, Rows
 from felrec.data.tables.growing import GrowingArray
 from felrec.data.tables.table import TableState
@@ -24,7 +25,7 @@ from felrec.model.signals.seeds import seeds
 from felrec.model.signals.sequence_network import SequenceNetwork
 from felrec.model.signals.signal import Floats, Ints
 from felrec.model.signals.trend import Trend
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import Queries
 
 _VECTORS, _MASSES = "sequence_vectors", "sequence_masses"
 _SPREAD, _WHITENING = "sequence_spread", "sequence_whitening"

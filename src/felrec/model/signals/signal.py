@@ -12,11 +12,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import RowChange, Rows, prefixed, without_prefix
 from felrec.data.tables.table import RowsByTable, RowTable, TableState
 from felrec.model.signals.pairs import Candidates, Pairs
 from felrec.model.signals.recent import BlockView
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import Queries
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import torch
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.tables.table import RowsByTable, TableState
 from felrec.model.signals.ahead import Ahead
@@ -21,7 +22,7 @@ from felrec.model.signals.signal import PairSignal, Signal
 from felrec.model.signals.together import Together
 from felrec.model.signals.trend import Trend
 from felrec.model.signals.vectors import VectorNetwork, Vectors
-from felrec.recommender import ErasureContext, Tensors
+from felrec.recommender import Tensors
 
 SignalName = Literal[
     "trend", "repetition", "together", "follows", "ahead", "sequence", "vectors", "profile", "hit-rates"

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import RowChange, Rows, prefixed
 from felrec.data.tables.trend_counts import TREND_HALF_LIVES, TrendCounts
 from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.signal import Floats, OneTable
-from felrec.recommender import ErasureContext
 
 if TYPE_CHECKING:
     from felrec.model.signals.profile import LogProfile

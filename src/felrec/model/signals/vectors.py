@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from felrec.abilities import ErasureContext
 from felrec.data.events import Events, RowChange, Rows
 from felrec.data.pending import Pending
 from felrec.data.tables.histories import Histories
@@ -21,7 +22,7 @@ from felrec.model.signals.recent import BlockView, RecentEvents
 from felrec.model.signals.seeds import SeededCache, seeds
 from felrec.model.signals.signal import Ints, one_row
 from felrec.peers import Peers
-from felrec.recommender import ErasureContext, Queries
+from felrec.recommender import Queries
 
 _USERS, _ITEMS = "user_cache", "item_cache"
 SOFT = 1e-3  # added to the squared length of a vector: a short one points nowhere in particular

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
+from felrec.abilities import Forgetting
 from felrec.answers.types import Erasure
 from felrec.errors import StoreError
-from felrec.recommender import Forgetting
 from felrec.service.engine.committer import Committer
 from felrec.service.engine.erasure import Piece, UserErasure
 from felrec.service.engine.rebuilding import REBUILD, Rebuild

@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
+from felrec.abilities import ErasureContext, Forgetting
 from felrec.answers.types import Erasure
 from felrec.data.events import RowChange
-from felrec.recommender import ErasureContext, Forgetting
 from felrec.service.engine.serving_state import ServingState
 from felrec.store.protocol import ERASING, Removal, Unfinished
 from felrec.store.unfinished import erasing_note

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from felrec.abilities import Found, Selection
 from felrec.answers.types import BestItems, Rank, Ranks, Recommendation
 from felrec.data.events import Rows
 from felrec.data.pending import Pending
-from felrec.recommender import Found, Queries, Selection
+from felrec.recommender import Queries
 from felrec.service.engine.exploring import with_explored
 from felrec.service.engine.exposure import Exposure
 from felrec.service.engine.filters import Places, candidates_of, known_items, left_out, not_for

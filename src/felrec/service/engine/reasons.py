@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from felrec.abilities import Explaining, Part, Representing
 from felrec.answers.types import Reason, ReasonItem
 from felrec.data.events import Rows
-from felrec.recommender import Explaining, Part, Representing
 from felrec.service.engine.event_index import Places
 from felrec.service.engine.filters import known_items
 from felrec.service.engine.serving_state import ServingState

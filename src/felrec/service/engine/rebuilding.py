@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from felrec.abilities import Forgetting
 from felrec.data.tables.table import RowsByTable
-from felrec.recommender import Forgetting, Recommender, Servable, Tensors, usable
+from felrec.recommender import Recommender, Servable, Tensors, usable
 from felrec.service.engine.serving_state import ServingState, observe_alone
 from felrec.service.engine.state_saver import StateSaver
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
+from felrec.abilities import Linking, Representing
 from felrec.data.events import Rows
 from felrec.errors import InvalidRequest
-from felrec.recommender import Linking, Representing
 from felrec.service.engine.ranking import Best, Scores, best, scores_of
 from felrec.service.engine.serving_state import ServingState
 from felrec.service.engine.types import Side

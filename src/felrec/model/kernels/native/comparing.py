@@ -6,12 +6,13 @@ import ctypes
 
 import numpy as np
 
+from felrec.abilities import Comparison
 from felrec.data.events import Rows
 from felrec.data.pending import Pending
 from felrec.model.kernels.native.library import asked, library
 from felrec.model.kernels.native.tables import Tables, address
 from felrec.model.kernels.parallel import in_parallel
-from felrec.recommender import Comparison, Queries
+from felrec.recommender import Queries
 
 _AT_ONCE = 128  # queries of a piece of work: enough of them have similar targets, and two cores share a block
 

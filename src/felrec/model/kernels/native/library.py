@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from felrec.abilities import Found, Selection
 from felrec.data.events import Rows
 from felrec.errors import ConfigError
 from felrec.model.kernels.native.tables import Questions, Tables, address, copied
-from felrec.recommender import Found, Queries, Selection
+from felrec.recommender import Queries
 
 _NOTHING = np.zeros(0, dtype=np.int32)
 _LEVELS = {"answer_v4": 4, "answer_v3": 3, "answer": 1}  # builds, and the x86-64 level of processor that each one needs

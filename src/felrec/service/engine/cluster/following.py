@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from felrec.abilities import Forgetting
 from felrec.data.events import RowChange
 from felrec.errors import ChangesTrimmed, StoreError
 from felrec.fitted import FittedModel
-from felrec.recommender import Forgetting
 from felrec.service.engine.changed_rows import ChangedRows
 from felrec.service.engine.click_counts import FEEDBACK, Note
 from felrec.service.engine.cluster.change_log import read_entry
